@@ -1,0 +1,117 @@
+"""Soft actor-critic over (observation, goal): two critics, automatic temperature."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from vgcrl.distributions import Normal
+from vgcrl.networks import MLP
+from vgcrl.optim import adam_init, adam_step
+from vgcrl.types import Transition
+
+LOG_STD_RANGE = (-5.0, 2.0)
+
+
+class SACState(NamedTuple):
+    actor: MLP
+    critics: MLP  # two, stacked
+    targets: MLP
+    log_alpha: Array
+    optimiser: Any  # of (actor, critics, log_alpha)
+
+
+class Agent(NamedTuple):
+    init: Callable[[Array], Any]
+    act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, key -> action, explored
+    best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
+    update: Callable[..., tuple[Any, dict[str, Array]]]
+
+
+def policy(actor: MLP, x: Array) -> Normal:
+    """Distribution of the action before its tanh."""
+    mean, log_std = jnp.split(actor(x), 2)
+    return Normal(mean, jnp.clip(log_std, *LOG_STD_RANGE))
+
+
+def sample_action(actor: MLP, x: Array, noise: Array) -> tuple[Array, Array]:
+    """An action from standard normal noise, and its log-density: log(1 − tanh²u) = 2(log 2 − u − softplus(−2u))."""
+    pi = policy(actor, x)
+    u = pi.mean + jnp.exp(pi.log_std) * noise
+    squash = jnp.sum(2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u)))
+    return jnp.tanh(u), pi.log_prob(u) - squash
+
+
+def values(critics: MLP, x: Array, action: Array) -> Array:
+    """Both critics' estimates of a batch: (critic, batch)."""
+    inputs = jnp.concatenate([x, action], axis=-1)
+    each = jnp.stack([inputs, inputs])  # a copy per critic keeps every product in one layout
+    return jax.vmap(lambda critic, inputs: jax.vmap(critic)(inputs)[:, 0])(critics, each)
+
+
+def critic_loss(critics: MLP, x: Array, action: Array, goal: Array) -> Array:
+    return 0.5 * jnp.mean(jnp.sum((values(critics, x, action) - goal[None]) ** 2, axis=0))
+
+
+def actor_loss(actor: MLP, critics: MLP, alpha: Array, x: Array, noise: Array) -> tuple[Array, Array]:
+    action, log_pi = jax.vmap(sample_action, (None, 0, 0))(actor, x, noise)
+    q = values(critics, x, action).min(axis=0)
+    return jnp.mean(alpha * log_pi - q), jnp.mean(log_pi)
+
+
+def sac(
+    obs_dim: int,
+    action_dim: int,
+    embed: Callable[[Array], Array],
+    goal_dim: int,
+    *,
+    hidden: tuple[int, ...],
+    discount: float,
+    target_rate: float,
+    target_entropy: float,
+) -> Agent:
+    def see(obs: Array, z: Array) -> Array:
+        return jnp.concatenate([obs, embed(z)])
+
+    def init(key: Array) -> SACState:
+        key_actor, key_critic = jax.random.split(key)
+        width = obs_dim + goal_dim
+        actor = MLP.init(key_actor, (width, *hidden, 2 * action_dim))
+        critics = jax.vmap(lambda k: MLP.init(k, (width + action_dim, *hidden, 1)))(jax.random.split(key_critic))
+        log_alpha = jnp.zeros(())
+        return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
+
+    def act(state: SACState, obs: Array, z: Array, key: Array) -> Array:
+        return sample_action(state.actor, see(obs, z), jax.random.normal(key, (action_dim,)))[0]
+
+    def best(state: SACState, obs: Array, z: Array) -> Array:
+        return jnp.tanh(policy(state.actor, see(obs, z)).mode())
+
+    def update(state: SACState, batch: Transition, reward: Array, learning_rate: Array, key: Array):
+        noise, next_noise = jax.random.normal(key, (2, *batch.action.shape))
+        x, next_x = jax.vmap(see)(batch.obs, batch.z), jax.vmap(see)(batch.next_obs, batch.z)
+        alpha = jnp.exp(state.log_alpha)
+
+        next_action, next_log_pi = jax.vmap(sample_action, (None, 0, 0))(state.actor, next_x, next_noise)
+        next_q = values(state.targets, next_x, next_action).min(axis=0)
+        goal = reward + discount * (1 - batch.terminal) * (next_q - alpha * next_log_pi)
+
+        loss_q, grad_q = jax.value_and_grad(critic_loss)(state.critics, x, batch.action, stop_gradient(goal))
+        (loss_pi, log_pi), grad_pi = jax.value_and_grad(actor_loss, has_aux=True)(
+            state.actor, state.critics, alpha, x, noise
+        )
+        grad_alpha = -(log_pi + target_entropy)
+        (actor, critics, log_alpha), optimiser = adam_step(
+            (state.actor, state.critics, state.log_alpha),
+            (grad_pi, grad_q, grad_alpha),
+            state.optimiser,
+            learning_rate,
+        )
+        targets = jax.tree.map(lambda t, c: t + target_rate * (c - t), state.targets, critics)
+        info = {"critic_loss": loss_q, "actor_loss": loss_pi, "alpha": alpha, "entropy": -log_pi}
+        return SACState(actor, critics, targets, log_alpha, optimiser), info
+
+    return Agent(init, act, best, update)

@@ -1,0 +1,117 @@
+"""The whole training state on disk, exactly: safetensors and a checksum, never anything that runs code.
+
+A checkpoint is a directory `checkpoints/STEP` that appears by one rename, so it is whole or absent.
+`state.safetensors` carries its layout and the run's counters in its header; `sha256` covers the file.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from vgcrl.errors import UsageError
+
+LAYOUT = 1  # raise when the meaning of the arrays changes
+KEPT = 2
+
+
+class Damaged(Exception):
+    """A checkpoint that is not what was written."""
+
+
+def _is_key(x: Any) -> bool:
+    return jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def _named(tree: Any) -> dict[str, Any]:
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _folder(run: Path) -> Path:
+    return run / "checkpoints"
+
+
+def _all(run: Path) -> list[Path]:
+    """Newest first."""
+    folder = _folder(run)
+    return sorted((p for p in folder.glob("*") if p.name.isdigit()), reverse=True) if folder.is_dir() else []
+
+
+def save(run: Path, step: int, state: Any, counters: dict[str, Any]) -> None:
+    folder, name = _folder(run), f"{step:012d}"
+    folder.mkdir(exist_ok=True)
+    for leftover in folder.glob(".*"):
+        shutil.rmtree(leftover)
+    new = folder / f".{name}"
+    new.mkdir()
+    raw = {k: np.asarray(jax.random.key_data(x) if _is_key(x) else x) for k, x in _named(state).items()}
+    header = {"layout": str(LAYOUT), "counters": json.dumps({"step": step, **counters})}
+    save_file({k: np.ascontiguousarray(x) for k, x in raw.items()}, new / "state.safetensors", header)
+    (new / "sha256").write_text(_checksum(new / "state.safetensors") + "\n")
+    for path in (new / "state.safetensors", new / "sha256", new):
+        _sync(path)
+    if (folder / name).exists():
+        shutil.rmtree(folder / name)
+    new.rename(folder / name)
+    _sync(folder)
+    for old in _all(run)[KEPT:]:
+        shutil.rmtree(old)
+
+
+def read(path: Path, template: Any) -> tuple[Any, dict[str, Any]]:
+    """State and counters of one checkpoint; `template` has the shapes and types to expect."""
+    file = path / "state.safetensors"
+    try:
+        if _checksum(file) != (path / "sha256").read_text().strip():
+            raise Damaged(f"{file} does not match its checksum")
+        with safe_open(file, "numpy") as opened:
+            header = opened.metadata() or {}
+            if header.get("layout") != str(LAYOUT):
+                raise UsageError(f"{file}: layout {header.get('layout')}, this version reads layout {LAYOUT}")
+            names = set(opened.keys())
+            arrays = {name: opened.get_tensor(name) for name in names}
+    except (OSError, SafetensorError) as error:
+        raise Damaged(f"{file}: {error}") from None
+
+    def leaf(name: str, like: Any) -> Any:
+        x = arrays[name]
+        return jax.random.wrap_key_data(x) if _is_key(like) else jax.numpy.asarray(x)
+
+    expected = _named(template)
+    shapes = {k: v.shape + ((2,) if _is_key(v) else ()) for k, v in expected.items()}
+    if names != set(expected) or any(arrays[k].shape != shapes[k] for k in names):
+        raise UsageError(f"{file}: holds other arrays than this configuration and version expect")
+    leaves = [leaf(k, v) for k, v in expected.items()]
+    state = jax.tree.unflatten(jax.tree.structure(template), leaves)
+    return state, json.loads(header["counters"])
+
+
+def newest(run: Path, template: Any, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any]]:
+    """The newest sound checkpoint; a damaged one is named and the one before it used."""
+    for path in _all(run):
+        try:
+            return read(path, template)
+        except Damaged as error:
+            warn(f"damaged checkpoint skipped: {error}")
+    raise UsageError(f"{run}: no sound checkpoint in {_folder(run)}; valid: a run that has saved at least one")

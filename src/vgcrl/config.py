@@ -1,0 +1,238 @@
+"""The configuration of a run. It stops at the door: `resolve` fills in what was left open and refuses what is wrong."""
+
+import dataclasses
+import difflib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vgcrl.envs import ENVS, Env
+from vgcrl.errors import UsageError
+from vgcrl.methods import METHODS
+from vgcrl.relabel import RELABELS
+from vgcrl.replay import LATER, rows_needed
+from vgcrl.types import EnvSpec
+
+ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
+KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm")
+
+
+def option(help: str, default: Any = None, metavar: str = "") -> Any:
+    return field(default=default, metadata={"help": help, "metavar": metavar})
+
+
+@dataclass(frozen=True)
+class Config:
+    """None means: what suits the method and the environment. Knobs take several values at once, one run each."""
+
+    method: str = option("row of Table 1: see `vgcrl list methods`", "diayn")
+    env: str = option("environment: see `vgcrl list envs`", "pointmass")
+    steps: int | None = option("environment steps of each run")
+    seeds: int = option("runs with different seeds, trained together", 3)
+    seed: int = option("the first seed", 0)
+    envs: int | None = option("environments side by side in each run")
+    engine: str = option("simulator: " + "|".join(ENGINES), "auto")
+    dims: int | None = option("dimensions of the point mass")
+    wind: tuple[float, ...] | None = option("range of the random force on each dimension", metavar="R0,R1,...")
+    projection_dim: int | None = option("rows M of the projection W")
+    projection_seed: int | None = option("seed of the projection W")
+    goal_dim: int | None = option("dimension of z, or number of categories")
+    features: str | None = option("dimensions of the observation that q sees: all|position|velocity|0,1,5")
+    posterior: str | None = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
+    sigma: float = option("standard deviation of q where it is fixed, and at the start where it is learned", 1.0)
+    components: int = option("components of a mixture", 8)
+    relabel: str | None = option("goals for the policy update: " + "|".join(RELABELS))
+    relabel_fraction: tuple[float, ...] | None = option("share of a batch that is relabelled (knob)", metavar="P")
+    relabel_state: str = option("state a goal is read off: " + "|".join(LATER), "final")
+    spectral_norm: tuple[float, ...] = option("bound on every layer of q, 0 is off (knob)", (0.0,), metavar="C")
+    hidden: tuple[int, ...] | None = option("hidden layers of every network", metavar="H1,H2")
+    batch: int = option("transitions per update", 256)
+    learning_rate: tuple[float, ...] = option("of policy, critics and temperature (knob)", (3e-4,), metavar="LR")
+    posterior_learning_rate: tuple[float, ...] | None = option("of q (knob)", metavar="LR")
+    discount: float = option("γ", 0.99)
+    target_rate: float = option("τ: share of the critics that the targets take over at each update", 0.005)
+    target_entropy: float | None = option("of the policy; default −|A|/2")
+    updates_per_step: float | None = option("gradient updates per environment step")
+    random_steps: int | None = option("environment steps of random actions before learning starts")
+    replay: int | None = option("environment steps kept for learning")
+    evaluate_every: int | None = option("environment steps between evaluations; default a twentieth of --steps")
+    evaluate_episodes: int = option("held-out episodes per evaluation and run", 100)
+    checkpoint_every: int | None = option("environment steps between checkpoints; default as evaluations")
+
+    def build_env(self) -> Env:
+        row = ENVS[self.env]
+        return row.build(**{name: getattr(self, name) for name in row.options})
+
+    def feature_indices(self, spec: EnvSpec) -> tuple[int, ...]:
+        return _features(self.features, spec)
+
+    @property
+    def settings(self) -> list[dict[str, float]]:
+        """The values of the knobs, one entry per setting; every setting is run with every seed."""
+        count = max(len(getattr(self, k)) for k in KNOBS)
+        return [{k: v[i % len(v)] for k in KNOBS for v in [getattr(self, k)]} for i in range(count)]
+
+    @property
+    def swept(self) -> list[str]:
+        return [k for k in KNOBS if len(getattr(self, k)) > 1]
+
+    @property
+    def schedule(self) -> tuple[int, int]:
+        """Environment steps (per environment) and updates in one iteration: the smallest whole numbers of the ratio."""
+        for n in range(1, 1025):
+            updates = n * self.envs * self.updates_per_step
+            if updates >= 1 and math.isclose(updates, round(updates), rel_tol=1e-9):
+                return n, round(updates)
+        raise UsageError(
+            f"--updates-per-step {self.updates_per_step:g} with --envs {self.envs}: no whole number of updates "
+            "within 1024 steps; valid are simple fractions such as 1, 0.5 or 0.125"
+        )
+
+    @property
+    def rows(self) -> int:
+        """Replay rows per environment."""
+        return -(-self.replay // self.envs)
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> "Config":
+        values = json.loads(text)
+        known = {f.name for f in dataclasses.fields(Config)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(known))}")
+        return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def one_of(name: str, value: str, valid: Iterable[str]) -> None:
+    valid = list(valid)
+    if value not in valid:
+        near = difflib.get_close_matches(value, valid, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"{name} {value!r} is unknown{hint}; valid: {', '.join(valid)}")
+
+
+def _features(text: str, spec: EnvSpec) -> tuple[int, ...]:
+    named = {"all": tuple(range(spec.obs_dim)), "position": spec.position, "velocity": spec.velocity}
+    if text in named:
+        return named[text]
+    valid = f"all, position, velocity, or distinct indices from 0 to {spec.obs_dim - 1} such as 0,1"
+    try:
+        indices = tuple(int(x) for x in text.split(","))
+    except ValueError:
+        raise UsageError(f"--features {text!r} is not understood; valid: {valid}") from None
+    if len(set(indices)) < len(indices) or any(not 0 <= i < spec.obs_dim for i in indices):
+        raise UsageError(f"--features {text!r} does not fit {spec.obs_dim} observation dimensions; valid: {valid}")
+    return indices
+
+
+def _check_numbers(c: Config) -> None:
+    """Ranges of plain numbers: name -> (least, largest, what is valid)."""
+    whole = ("steps", "seeds", "envs", "dims", "projection_dim", "goal_dim", "components", "batch", "hidden")
+    whole += ("replay", "evaluate_every", "evaluate_episodes", "checkpoint_every")
+    ranges: dict[str, tuple[float, float, str]] = {name: (1, math.inf, "an integer of at least 1") for name in whole}
+    ranges |= {
+        "seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
+        "projection_seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
+        "random_steps": (0, math.inf, "an integer of at least 0"),
+        "wind": (0, math.inf, "finite numbers of at least 0, one per dimension"),
+        "sigma": (1e-6, math.inf, "a positive number"),
+        "relabel_fraction": (0, 1, "a number from 0 to 1"),
+        "spectral_norm": (0, math.inf, "a bound of at least 0, where 0 is off"),
+        "learning_rate": (0, math.inf, "a number of at least 0"),
+        "posterior_learning_rate": (0, math.inf, "a number of at least 0"),
+        "discount": (0, 1 - 1e-9, "a number from 0 to below 1"),
+        "target_rate": (0, 1, "a number from 0 to 1"),
+        "target_entropy": (-math.inf, math.inf, "a finite number"),
+        "updates_per_step": (1e-6, math.inf, "a positive number"),
+    }
+    for name, (least, largest, valid) in ranges.items():
+        value = getattr(c, name)
+        for x in value if isinstance(value, tuple) else () if value is None else (value,):
+            if not math.isfinite(x) or not least <= x <= largest:
+                raise UsageError(f"{flag(name)} {x:g} is out of range; valid: {valid}")
+        if value == ():
+            raise UsageError(f"{flag(name)} is empty; valid: {valid}")
+
+
+def _resolve_env(c: Config) -> Config:
+    row = ENVS[c.env]
+    for name in sorted({o for r in ENVS.values() for o in r.options} - set(row.options)):
+        if getattr(c, name) is not None:
+            users = ", ".join(e for e, r in ENVS.items() if name in r.options)
+            raise UsageError(f"{flag(name)} does not apply to {c.env}; valid for: {users}")
+    chosen: dict[str, Any] = {}
+    for name, default in row.options.items():
+        given = getattr(c, name)
+        chosen[name] = given if given is not None else default(**chosen) if callable(default) else default
+    if "wind" in chosen and len(chosen["wind"]) != chosen["dims"]:
+        raise UsageError(
+            f"--wind has {len(chosen['wind'])} values; valid: one per dimension, here {chosen['dims']} (see --dims)"
+        )
+    if c.engine not in ("auto", "jax"):
+        raise UsageError(f"--engine {c.engine} does not run {c.env}; valid: auto, jax")
+    sizes = {name: value for name, value in row.sizes.items() if getattr(c, name) is None}
+    return dataclasses.replace(c, **chosen, **sizes, engine="jax")
+
+
+def _resolve_method(c: Config, spec: EnvSpec) -> Config:
+    method = METHODS[c.method]
+    features = c.features if c.features is not None else ",".join(map(str, spec.features))
+    width = len(_features(features, spec))
+    posterior = c.posterior if c.posterior is not None else method.posteriors[0]
+    if posterior not in method.posteriors:
+        raise UsageError(f"--posterior {posterior!r} cannot serve {c.method}; valid: {', '.join(method.posteriors)}")
+    goal_dim = c.goal_dim if c.goal_dim is not None else method.goal_dim or width
+    if method.goal_dim is None and goal_dim != width:
+        raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}: its goals are the {width} features of q; valid: {width}")
+    if goal_dim < method.goal_dim_min:
+        raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}; valid: at least {method.goal_dim_min}")
+    if any(c.spectral_norm) and not method.spectral:
+        raise UsageError(f"--spectral-norm does not apply to {c.method}, whose q has no layers; valid: 0")
+    relabel = c.relabel if c.relabel is not None else method.relabel
+    if relabel == "none" and c.relabel_fraction is not None:
+        raise UsageError("--relabel-fraction does not apply without relabelling; valid: --relabel her or p-her with it")
+    rate = c.posterior_learning_rate
+    return dataclasses.replace(
+        c,
+        features=features,
+        posterior=posterior,
+        goal_dim=goal_dim,
+        relabel=relabel,
+        relabel_fraction=c.relabel_fraction if c.relabel_fraction is not None else (0.5,),
+        posterior_learning_rate=rate if rate is not None else (method.posterior_learning_rate,),
+        target_entropy=c.target_entropy if c.target_entropy is not None else -spec.action_dim / 2,
+    )
+
+
+def resolve(c: Config) -> Config:
+    """The same configuration with nothing left open; raises UsageError where it makes no sense."""
+    one_of("method", c.method, METHODS)
+    one_of("--env", c.env, ENVS)
+    one_of("--engine", c.engine, ENGINES)
+    one_of("--relabel-state", c.relabel_state, LATER)
+    if c.relabel is not None:
+        one_of("--relabel", c.relabel, RELABELS)
+    _check_numbers(c)
+    c = _resolve_env(c)
+    spec = c.build_env().spec
+    c = _resolve_method(c, spec)
+    lengths = {len(getattr(c, k)) for k in KNOBS} - {1}
+    if len(lengths) > 1:
+        raise UsageError(f"{', '.join(map(flag, c.swept))} differ in length; valid: one value, or equally many for each knob")
+    if c.rows < rows_needed(spec.horizon):
+        least = rows_needed(spec.horizon) * c.envs
+        raise UsageError(f"--replay {c.replay} is too small for {c.envs} environments; valid: at least {least}")
+    n, _ = c.schedule
+    every = c.evaluate_every if c.evaluate_every is not None else max(c.steps // 20, n * c.envs)
+    return dataclasses.replace(
+        c, evaluate_every=every, checkpoint_every=c.checkpoint_every if c.checkpoint_every is not None else every
+    )

@@ -1,0 +1,150 @@
+"""Distributions over goals and actions, for one example: `log_prob`, `sample`, `mode`, `expect`.
+
+`expect(f)` is E[f(z)] for an elementwise f; the mean is `expect` of the identity.
+"""
+
+import functools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy import special
+
+LOG_2PI = math.log(2 * math.pi)
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+
+
+def _expect_normal(f, mean: Array, std: Array) -> Array:
+    """Gauss-Hermite quadrature over each coordinate's marginal."""
+    nodes = jnp.asarray(_NODES, mean.dtype)
+    weights = jnp.asarray(_WEIGHTS / _WEIGHTS.sum(), mean.dtype)
+    return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(mean, std)
+
+
+class Categorical(eqx.Module):
+    logits: Array
+
+    def log_prob(self, z: Array) -> Array:
+        return jax.nn.log_softmax(self.logits)[z]
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.categorical(key, self.logits)
+
+    def mode(self) -> Array:
+        return jnp.argmax(self.logits)
+
+    def expect(self, f) -> Array:
+        return jax.nn.softmax(self.logits) @ f(jnp.arange(self.logits.shape[-1]))
+
+
+class Normal(eqx.Module):
+    """Independent coordinates."""
+
+    mean: Array
+    log_std: Array
+
+    def log_prob(self, z: Array) -> Array:
+        error = (z - self.mean) * jnp.exp(-self.log_std)
+        return -0.5 * jnp.sum(error**2 + 2 * self.log_std + LOG_2PI)
+
+    def sample(self, key: Array) -> Array:
+        return self.mean + jnp.exp(self.log_std) * jax.random.normal(key, self.mean.shape, self.mean.dtype)
+
+    def mode(self) -> Array:
+        return self.mean
+
+    def expect(self, f) -> Array:
+        return _expect_normal(f, self.mean, jnp.exp(self.log_std))
+
+
+class FullNormal(eqx.Module):
+    """Covariance L Lᵀ with L lower triangular and a positive diagonal."""
+
+    mean: Array
+    tril: Array
+
+    def log_prob(self, z: Array) -> Array:
+        error = jax.scipy.linalg.solve_triangular(self.tril, z - self.mean, lower=True)
+        return -0.5 * jnp.sum(error**2 + LOG_2PI) - jnp.sum(jnp.log(jnp.diagonal(self.tril)))
+
+    def sample(self, key: Array) -> Array:
+        return self.mean + self.tril @ jax.random.normal(key, self.mean.shape, self.mean.dtype)
+
+    def mode(self) -> Array:
+        return self.mean
+
+    def expect(self, f) -> Array:
+        return _expect_normal(f, self.mean, jnp.linalg.norm(self.tril, axis=-1))
+
+
+class Mixture(eqx.Module):
+    """K components, stacked along their leading axis."""
+
+    logits: Array
+    components: Normal
+
+    def log_prob(self, z: Array) -> Array:
+        each = jax.vmap(lambda c: c.log_prob(z))(self.components)
+        return jax.nn.logsumexp(jax.nn.log_softmax(self.logits) + each)
+
+    def sample(self, key: Array) -> Array:
+        key_component, key_value = jax.random.split(key)
+        k = jax.random.categorical(key_component, self.logits)
+        return jax.tree.map(lambda x: x[k], self.components).sample(key_value)
+
+    def mode(self) -> Array:
+        """The component mean of highest density: exact where components are well separated."""
+        means = self.components.mean
+        return means[jnp.argmax(jax.vmap(self.log_prob)(means))]
+
+    def expect(self, f) -> Array:
+        return jax.nn.softmax(self.logits) @ jax.vmap(lambda c: c.expect(f))(self.components)
+
+
+@functools.lru_cache
+def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, np.ndarray]:
+    """Log-normaliser, mean resultant length, and quantiles of the angle to the mean direction."""
+    order = dim / 2 - 1
+    log_bessel = math.log(special.ive(order, kappa)) + kappa
+    log_norm = order * math.log(kappa) - (order + 1) * LOG_2PI - log_bessel
+    length = special.ive(order + 1, kappa) / special.ive(order, kappa)
+    theta = np.linspace(0, np.pi, 20001)
+    density = np.exp(kappa * (np.cos(theta) - 1)) * np.sin(theta) ** (dim - 2)
+    cdf = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    quantiles = np.interp(np.linspace(0, 1, 4097), cdf / cdf[-1], theta)
+    return log_norm, float(length), quantiles
+
+
+class VonMisesFisher(eqx.Module):
+    """exp(κ⟨μ, z⟩) on the unit sphere of dimension at least 2, κ fixed."""
+
+    direction: Array
+    kappa: float = eqx.field(static=True)
+
+    def _constants(self):
+        return _von_mises_fisher_constants(self.direction.shape[-1], self.kappa)
+
+    def log_prob(self, z: Array) -> Array:
+        return self.kappa * (self.direction @ z) + self._constants()[0]
+
+    def sample(self, key: Array) -> Array:
+        key_angle, key_tangent = jax.random.split(key)
+        quantiles = jnp.asarray(self._constants()[2], self.direction.dtype)
+        uniform = jax.random.uniform(key_angle, dtype=self.direction.dtype)
+        place = uniform * (quantiles.shape[0] - 1)
+        i = jnp.floor(place).astype(jnp.int32)
+        angle = quantiles[i] + (place - i.astype(place.dtype)) * (quantiles[i + 1] - quantiles[i])
+        tangent = jax.random.normal(key_tangent, self.direction.shape, self.direction.dtype)
+        tangent = tangent - (tangent @ self.direction) * self.direction
+        tangent = tangent / jnp.linalg.norm(tangent)
+        return jnp.cos(angle) * self.direction + jnp.sin(angle) * tangent
+
+    def mode(self) -> Array:
+        return self.direction
+
+    def expect(self, f) -> Array:
+        """Only the identity has a closed form, and only the identity is asked for on a sphere."""
+        return f(self._constants()[1] * self.direction)

@@ -1,0 +1,114 @@
+"""N-dimensional (windy) point mass: MuJoCo's own step in closed form.
+
+N bodies, one slide joint each: the mass matrix is diagonal and each joint limit is one
+one-dimensional constraint, so MuJoCo's solver has the solution written below. `tests` build the
+MJCF of `mjcf()` and compare step for step.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from vgcrl.envs.base import Env
+from vgcrl.types import EnvSpec
+
+ARENA = 1.5  # half-width, the range of every joint
+MASS = 1.0
+DAMPING = 1.0
+GEAR = 10.0  # force of a full action
+TIMESTEP = 0.05
+HORIZON = 100
+SPEED = 5.0  # range of velocities as goals: about what half a second of full force gives
+
+# MuJoCo's defaults: solref = (time constant, damping ratio), solimp = (d0, d1, width, midpoint 0.5, power 2)
+SOLREF = (0.02, 1.0)
+SOLIMP = (0.9, 0.95, 0.001)
+
+
+class Sim(NamedTuple):
+    position: Array
+    velocity: Array
+
+
+def impedance(depth: Array) -> Array:
+    """d(r): from d0 at the limit to d1 at `width` beyond it, a quadratic spline in between."""
+    d0, d1, width = SOLIMP
+    x = jnp.clip(depth / width, 0.0, 1.0)
+    y = jnp.where(x <= 0.5, 2 * x**2, 1 - 2 * (1 - x) ** 2)
+    return d0 + y * (d1 - d0)
+
+
+def limit_force(position: Array, velocity: Array, free: Array) -> Array:
+    """Force of the joint limits, given the acceleration without them: max(0, (a_ref − a_0)/(1/m + R))."""
+    time_constant, ratio = max(SOLREF[0], 2 * TIMESTEP), SOLREF[1]
+    damping = 2 / (SOLIMP[1] * time_constant)
+    stiffness = 1 / (SOLIMP[1] * time_constant * ratio) ** 2
+    side = -jnp.sign(position)  # the direction in which a limit pushes
+    gap = ARENA - jnp.abs(position)  # negative inside the limit
+    d = impedance(-gap)
+    reference = -damping * side * velocity - stiffness * d * gap
+    force = jnp.maximum(0.0, reference - side * free) / (1 / MASS + (1 - d) / d / MASS)
+    return jnp.where(gap < 0, side * force, 0.0)
+
+
+def physics(sim: Sim, force: Array) -> Sim:
+    """Euler with implicit damping, under motor and wind force."""
+    passive = force - DAMPING * sim.velocity
+    total = passive + limit_force(sim.position, sim.velocity, passive / MASS)
+    velocity = sim.velocity + TIMESTEP * total / (MASS + TIMESTEP * DAMPING)
+    return Sim(sim.position + TIMESTEP * velocity, velocity)
+
+
+def paper_wind(dims: int) -> tuple[float, ...]:
+    """The paper's profiles: [0, 40] in two dimensions, 11·i in ten; in between and beyond, 11·i too."""
+    return (0.0, 40.0) if dims == 2 else tuple(11.0 * i for i in range(dims))
+
+
+def pointmass(dims: int = 2, wind: tuple[float, ...] | None = None, horizon: int = HORIZON) -> Env:
+    """Positions and velocities; actions in [−1, 1]; wind U(−R_i, R_i) drawn anew at every step."""
+    spec = EnvSpec(
+        obs_dim=2 * dims,
+        action_dim=dims,
+        horizon=horizon,
+        low=(-ARENA,) * dims + (-SPEED,) * dims,
+        high=(ARENA,) * dims + (SPEED,) * dims,
+        position=tuple(range(dims)),
+        velocity=tuple(range(dims, 2 * dims)),
+        features=tuple(range(dims)),
+        facts={"wind": list(wind)} if wind else {},
+    )
+
+    def observe(sim: Sim) -> Array:
+        return jnp.concatenate([sim.position, sim.velocity])
+
+    def reset(key: Array) -> tuple[Sim, Array]:
+        sim = Sim(jax.random.uniform(key, (dims,), minval=-ARENA, maxval=ARENA), jnp.zeros(dims))
+        return sim, observe(sim)
+
+    def step(sim: Sim, action: Array, key: Array) -> tuple[Sim, Array, Array]:
+        force = GEAR * jnp.clip(action, -1.0, 1.0)
+        if wind:
+            force = force + jnp.asarray(wind) * jax.random.uniform(key, (dims,), minval=-1.0, maxval=1.0)
+        sim = physics(sim, force)
+        return sim, observe(sim), jnp.zeros((), bool)
+
+    return Env(spec, reset, step)
+
+
+def mjcf(dims: int) -> str:
+    """The same model for MuJoCo itself."""
+    bodies = "".join(
+        f'<body name="b{i}" pos="0 0 {i}"><joint name="j{i}" type="slide" axis="1 0 0" limited="true" '
+        f'range="{-ARENA} {ARENA}" damping="{DAMPING}"/><geom type="sphere" size=".05" mass="{MASS}" '
+        f'contype="0" conaffinity="0"/></body>'
+        for i in range(dims)
+    )
+    motors = "".join(
+        f'<motor joint="j{i}" gear="{GEAR}" ctrllimited="true" ctrlrange="-1 1"/>' for i in range(dims)
+    )
+    return (
+        f'<mujoco><option timestep="{TIMESTEP}" gravity="0 0 0"/>'
+        f"<worldbody>{bodies}</worldbody><actuator>{motors}</actuator></mujoco>"
+    )

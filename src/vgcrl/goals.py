@@ -1,0 +1,208 @@
+"""Goal spaces Z with their priors p(z).
+
+Every space answers for one goal: `sample`, `log_prob`, `embed` (what networks see), `point` (the
+goal that stands for a posterior: its mean, for categories its mode), `lgr` (LGR(z) of a pursued and
+a recovered goal: accuracy for categories, else the mean squared distance), and `read` (from what a
+user writes to the coordinates used inside).
+"""
+
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+class Discrete(eqx.Module):
+    """k categories, uniform."""
+
+    size: int = eqx.field(static=True)
+    label: ClassVar[str] = "k categories"
+    prior: ClassVar[str] = "uniform"
+    lgr_best: ClassVar[float] = 1.0
+
+    @property
+    def dim(self) -> int:
+        return self.size
+
+    @property
+    def entropy(self) -> float:
+        return math.log(self.size)
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.randint(key, (), 0, self.size)
+
+    def log_prob(self, z: Array) -> Array:
+        return jnp.full((), -self.entropy)
+
+    def embed(self, z: Array) -> Array:
+        return jax.nn.one_hot(z, self.size)
+
+    def point(self, q) -> Array:
+        return q.mode()
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return (z == w).astype(jnp.float32)
+
+    def read(self, z) -> Array:
+        value = np.asarray(z)
+        if value.shape != () or not 0 <= value < self.size or value != int(value):
+            raise ValueError(f"a goal here is an integer from 0 to {self.size - 1}, not {z!r}")
+        return jnp.asarray(int(value), jnp.int32)
+
+
+def _read_vector(z, dim: int) -> Array:
+    value = np.asarray(z, np.float32)
+    if value.shape != (dim,) or not np.all(np.isfinite(value)):
+        raise ValueError(f"a goal here is {dim} finite numbers, not {z!r}")
+    return jnp.asarray(value)
+
+
+def _mean_square(z: Array, w: Array) -> Array:
+    return jnp.mean((z - w) ** 2)
+
+
+class Box(eqx.Module):
+    """[−1, 1]^d, uniform. Posteriors on it are densities on all of R^d."""
+
+    dim: int = eqx.field(static=True)
+    label: ClassVar[str] = "box [-1,1]^d"
+    prior: ClassVar[str] = "uniform"
+    lgr_best: ClassVar[float] = 0.0
+
+    @property
+    def entropy(self) -> float:
+        return self.dim * math.log(2)
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.uniform(key, (self.dim,), minval=-1.0, maxval=1.0)
+
+    def log_prob(self, z: Array) -> Array:
+        return jnp.full((), -self.entropy)
+
+    def embed(self, z: Array) -> Array:
+        return z
+
+    def point(self, q) -> Array:
+        return q.expect(lambda z: z)
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return _mean_square(z, w)
+
+    def read(self, z) -> Array:
+        return _read_vector(z, self.dim)
+
+
+class TanhBox(eqx.Module):
+    """[−1, 1]^d, uniform, for posteriors under a tanh.
+
+    Goals are carried as u = atanh(z), where the uniform prior is Logistic(0, ½) and tanh∘N is plain
+    N: log q(u) − log p(u) = log q(z) − log p(z), and nothing saturates or needs clipping.
+    """
+
+    dim: int = eqx.field(static=True)
+    label: ClassVar[str] = "box [-1,1]^d"
+    prior: ClassVar[str] = "uniform"
+    lgr_best: ClassVar[float] = 0.0
+
+    @property
+    def entropy(self) -> float:
+        return self.dim * math.log(2)
+
+    def sample(self, key: Array) -> Array:
+        return 0.5 * jax.random.logistic(key, (self.dim,))
+
+    def log_prob(self, z: Array) -> Array:
+        """Σ log(½ sech² u)."""
+        return jnp.sum(math.log(2) - 2 * jnp.logaddexp(z, -z))
+
+    def embed(self, z: Array) -> Array:
+        return jnp.tanh(z)
+
+    def point(self, q) -> Array:
+        return jnp.arctanh(jnp.clip(q.expect(jnp.tanh), -1 + 1e-6, 1 - 1e-6))
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return _mean_square(jnp.tanh(z), jnp.tanh(w))
+
+    def read(self, z) -> Array:
+        value = _read_vector(z, self.dim)
+        if bool(jnp.any(jnp.abs(value) > 1)):
+            raise ValueError(f"a goal here lies in [-1, 1]^{self.dim}, not {z!r}")
+        return jnp.arctanh(jnp.clip(value, -1 + 1e-6, 1 - 1e-6))
+
+
+class Sphere(eqx.Module):
+    """Unit vectors, uniform."""
+
+    dim: int = eqx.field(static=True)
+    label: ClassVar[str] = "unit sphere"
+    prior: ClassVar[str] = "uniform"
+    lgr_best: ClassVar[float] = 0.0
+
+    @property
+    def entropy(self) -> float:
+        return math.log(2) + self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2)
+
+    def sample(self, key: Array) -> Array:
+        x = jax.random.normal(key, (self.dim,))
+        return x / jnp.linalg.norm(x)
+
+    def log_prob(self, z: Array) -> Array:
+        return jnp.full((), -self.entropy)
+
+    def embed(self, z: Array) -> Array:
+        return z
+
+    def point(self, q) -> Array:
+        mean = q.expect(lambda z: z)
+        return mean / jnp.linalg.norm(mean)
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return _mean_square(z, w)
+
+    def read(self, z) -> Array:
+        value = _read_vector(z, self.dim)
+        return value / jnp.linalg.norm(value)
+
+
+class States(eqx.Module):
+    """Features of the state itself, uniform over their range."""
+
+    low: tuple[float, ...] = eqx.field(static=True)
+    high: tuple[float, ...] = eqx.field(static=True)
+    label: ClassVar[str] = "states"
+    prior: ClassVar[str] = "uniform over the arena"
+    lgr_best: ClassVar[float] = 0.0
+
+    @property
+    def dim(self) -> int:
+        return len(self.low)
+
+    @property
+    def entropy(self) -> float:
+        return sum(math.log(b - a) for a, b in zip(self.low, self.high, strict=True))
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.uniform(key, (self.dim,), minval=jnp.asarray(self.low), maxval=jnp.asarray(self.high))
+
+    def log_prob(self, z: Array) -> Array:
+        return jnp.full((), -self.entropy)
+
+    def embed(self, z: Array) -> Array:
+        return z
+
+    def point(self, q) -> Array:
+        return q.expect(lambda z: z)
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return _mean_square(z, w)
+
+    def read(self, z) -> Array:
+        return _read_vector(z, self.dim)
+
+
+GoalSpace = Discrete | Box | TanhBox | Sphere | States

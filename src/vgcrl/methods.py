@@ -1,0 +1,87 @@
+"""Table 1 of the paper: a method is a row. Goal space and prior, posterior, what of it is learned, technique."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from vgcrl.goals import Box, Discrete, GoalSpace, States, TanhBox
+from vgcrl.relabel import RELABELS
+from vgcrl.types import EnvSpec
+
+
+class Method(NamedTuple):
+    goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # spec, features, goal dimension
+    space: type  # of the goal space
+    posteriors: tuple[str, ...]  # those it may use, the default first
+    q: str
+    learned: str
+    relabel: str  # default technique
+    goal_dim: int | None  # default; None: as many as features, and no choice
+    goal_dim_min: int = 1
+    spectral: bool = True  # q has layers that spectral normalisation can bound
+    posterior_learning_rate: float = 3e-4
+
+    @property
+    def technique(self) -> str:
+        return RELABELS[self.relabel].label
+
+
+def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> States:
+    return States(tuple(spec.low[i] for i in features), tuple(spec.high[i] for i in features))
+
+
+def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]:
+    return lambda spec, features, goal_dim: space(goal_dim)
+
+
+METHODS = {
+    "gcrl": Method(
+        states,
+        States,
+        ("state-fixed",),
+        q="N(s, σ²I)",
+        learned="-",
+        relabel="her",
+        goal_dim=None,
+        spectral=False,
+    ),
+    "agcrl": Method(
+        states,
+        States,
+        ("state-global", "state-global-full"),
+        q="N(s, Σ)",
+        learned="Σ",
+        relabel="her",
+        goal_dim=None,
+        spectral=False,
+        posterior_learning_rate=3e-3,
+    ),
+    "lingcrl": Method(
+        _sized(Box),
+        Box,
+        ("linear-fixed", "linear-global"),
+        q="N(A s, σ²I)",
+        learned="A",
+        relabel="p-her",
+        goal_dim=2,
+        posterior_learning_rate=3e-3,
+    ),
+    "diayn": Method(
+        _sized(Discrete),
+        Discrete,
+        ("categorical",),
+        q="Categorical(s)",
+        learned="network",
+        relabel="none",
+        goal_dim=10,
+        goal_dim_min=2,
+    ),
+    "vgcrl": Method(
+        _sized(TanhBox),
+        TanhBox,
+        ("gaussian", "gaussian-fixed", "gaussian-global", "gaussian-full", "gmm"),
+        q="tanh N(μ(s), Σ(s)) or mixture",
+        learned="network",
+        relabel="p-her",
+        goal_dim=2,
+    ),
+}

@@ -1,0 +1,25 @@
+"""DIAYN's discriminator: a softmax over k categories."""
+
+import equinox as eqx
+from jax import Array
+
+from vgcrl.distributions import Categorical
+from vgcrl.networks import MLP
+from vgcrl.posteriors.base import Build
+
+
+class Classifier(eqx.Module):
+    logits: MLP
+
+    def __call__(self, s: Array) -> Categorical:
+        return Categorical(self.logits(s))
+
+    def refresh(self, states: Array, key: Array) -> "Classifier":
+        return Classifier(self.logits.refresh())
+
+    def learned(self) -> dict[str, Array]:
+        return {}
+
+
+def categorical(key: Array, build: Build) -> Classifier:
+    return Classifier(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer))

@@ -1,0 +1,28 @@
+"""von Mises–Fisher on the unit sphere: VISR's posterior, κ fixed."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from vgcrl.distributions import VonMisesFisher
+from vgcrl.networks import MLP
+from vgcrl.posteriors.base import Build
+
+
+class Directional(eqx.Module):
+    direction: MLP
+    kappa: float = eqx.field(static=True)
+
+    def __call__(self, s: Array) -> VonMisesFisher:
+        x = self.direction(s)
+        return VonMisesFisher(x / jnp.sqrt(jnp.sum(x**2) + 1e-12), self.kappa)
+
+    def refresh(self, states: Array, key: Array) -> "Directional":
+        return Directional(self.direction.refresh(), self.kappa)
+
+    def learned(self) -> dict[str, Array]:
+        return {}
+
+
+def von_mises_fisher(key: Array, build: Build) -> Directional:
+    return Directional(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)

@@ -1,0 +1,32 @@
+"""One relabeller: HER takes the mode of q(·|s_T), P-HER a sample of it; s_T is a state reached later."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+class Relabel(NamedTuple):
+    pick: Callable[[Any, Array], Array] | None  # (distribution, key) -> z; None keeps every goal
+    label: str
+
+
+NONE = Relabel(None, "none")
+HER = Relabel(lambda q, key: q.mode(), "HER")
+PHER = Relabel(lambda q, key: q.sample(key), "P-HER")
+
+RELABELS = {"none": NONE, "her": HER, "p-her": PHER}
+
+
+def relabel(how: Relabel, fraction: Array, q: Any, z: Array, later_obs: Array, key: Array) -> Array:
+    """Goals for the policy: `fraction` of a batch is replaced by goals that q, as it is now, reads off later states."""
+    pick = how.pick
+    if pick is None:
+        return z
+    key_mask, key_pick = jax.random.split(key)
+    keys = jax.random.split(key_pick, z.shape[0])
+    reached = jax.vmap(lambda s, k: pick(q(s), k))(later_obs, keys).astype(z.dtype)
+    chosen = jax.random.bernoulli(key_mask, fraction, (z.shape[0],))
+    return jnp.where(chosen.reshape(-1, *[1] * (z.ndim - 1)), reached, z)

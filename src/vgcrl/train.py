@@ -1,0 +1,198 @@
+"""The one loop: advance, evaluate, checkpoint; stop on request and go on from where it stopped."""
+
+import dataclasses
+import fcntl
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from vgcrl import checkpoint
+from vgcrl.config import Config, resolve
+from vgcrl.errors import UsageError
+from vgcrl.logs import Display, Events, append_line, read_lines, truncate_lines
+from vgcrl.metrics import interval
+from vgcrl.program import Program, RunState, compile_config
+
+CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
+SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", "lgr_v")
+
+
+class Run(NamedTuple):
+    """A trained run: its directory, and the record of its last evaluation."""
+
+    dir: Path
+    config: Config
+    last: dict[str, Any]
+    interrupted: bool
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        return read_lines(self.dir / "metrics.jsonl")
+
+
+def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
+    """Per run, and over the seeds of each setting."""
+    config = program.config
+    seeds = range(config.seed, config.seed + config.seeds)
+    rows = []
+    for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
+        row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
+        facts = program.spec.facts if row["posterior"] else {}
+        row["posterior"] |= facts
+        if "A" in row["posterior"] and "projection" in facts:
+            product = np.array(row["posterior"]["A"]) @ np.array(facts["projection"])
+            row["posterior"]["singular_values"] = np.linalg.svd(product, compute_uv=False).tolist()
+        rows.append({"seed": seed, **{k: setting[k] for k in config.swept}, **row})
+
+    def over(rows: list[dict[str, Any]]) -> dict[str, Any]:
+        columns = {k: [row[k] for row in rows] for k in SUMMARISED}
+        return {
+            "mean": {k: float(np.mean(v)) for k, v in columns.items()},
+            "ci95": {k: interval(v) for k, v in columns.items()},
+        }
+
+    record = {"seeds": rows, **over(rows)}
+    if config.swept:
+        groups = [rows[i : i + config.seeds] for i in range(0, len(rows), config.seeds)]
+        record["settings"] = [{**{k: g[0][k] for k in config.swept}, **over(g)} for g in groups]
+    return record
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time may write a run."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"{folder}: another process is training this run; valid: wait for it, or stop it") from None
+        yield
+
+
+@contextmanager
+def _stop_requests() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask for a stop at the end of the chunk; a second Ctrl-C is not held back."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+
+    def handle(number: int, _: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _check_finite(program: Program, runs: RunState) -> None:
+    faults = np.asarray(runs.fault)
+    for r, (step, env) in enumerate(faults):
+        if step >= 0:
+            seed = program.config.seed + r % program.config.seeds
+            raise UsageError(
+                f"{program.config.env}: observation not finite at step {step + program.config.envs} in environment {env} "
+                f"of seed {seed}; the run stopped and its last checkpoint remains"
+            )
+
+
+def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display) -> Run:
+    config, size = program.config, program.steps_per_iteration
+    total = -(-config.steps // size)
+    evaluate_every, checkpoint_every = (max(1, e // size) for e in (config.evaluate_every, config.checkpoint_every))
+    i, wall, chunk, speed = counters["iteration"], counters["wall"], 1, 0.0
+    lines = read_lines(folder / "metrics.jsonl")
+    last = lines[-1] if lines else {"step": -1}
+    events, clock = Events(folder / "events"), time.monotonic() - wall
+
+    def save() -> None:
+        checkpoint.save(folder, i * size, runs, {"iteration": i, "wall": time.monotonic() - clock})
+
+    with _stop_requests() as stopping:
+        while True:
+            if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
+                out = jax.device_get(program.evaluate(runs, None))
+                last = {"step": i * size, "wall": time.monotonic() - clock, **summarise(program, out)}
+                append_line(folder / "metrics.jsonl", last)
+                events.scalars(i * size, {k: v for k, v in last["mean"].items() if np.isfinite(v)})
+                display.evaluated(i * size, last["mean"])
+            if i % checkpoint_every == 0 or i >= total or stopping():
+                save()
+            if i >= total or stopping():
+                break
+            ends = (i // e * e + e for e in (evaluate_every, checkpoint_every))
+            count = min(chunk, total - i, *(end - i for end in ends))
+            started = time.monotonic()
+            runs = jax.block_until_ready(program.advance(runs, i, count))
+            _check_finite(program, runs)
+            i += count
+            seconds = time.monotonic() - started
+            speed = count * size * len(program.config.settings) * config.seeds / seconds
+            display.advance(i * size, speed)
+            chunk = max(1, min(2 * chunk, int(chunk * CHUNK_SECONDS / seconds) if count == chunk else chunk))
+    events.close()
+    return Run(folder, config, last, interrupted=i < total)
+
+
+def start(config: Config, folder: Path, *, quiet: bool = False) -> Run:
+    """Train a new run in `folder`. Everything is checked before anything is written."""
+    config = resolve(config)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "another run" if (folder / "config.json").exists() else "other files"
+        raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
+    program = compile_config(config)
+    program.shapes()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder} cannot be created: {error.strerror}; valid: a writable place") from None
+    with _locked(folder), Display(f"{config.method} on {config.env}", config.steps, quiet) as display:
+        (folder / "config.json").write_text(config.to_json())
+        return _loop(program, folder, program.init(), {"iteration": 0, "wall": 0.0}, display)
+
+
+def read_config(folder: Path) -> Config:
+    path = folder / "config.json"
+    try:
+        return Config.from_json(path.read_text())
+    except FileNotFoundError:
+        raise UsageError(f"{folder} is not a run directory: it has no config.json; valid: what `vgcrl train --out` made") from None
+    except (OSError, TypeError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
+
+
+def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
+    """A run as its newest sound checkpoint has it."""
+    program = compile_config(read_config(folder))
+    runs, counters = checkpoint.newest(folder, program.shapes(), warn)
+    return program, runs, counters
+
+
+def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Run:
+    """Go on to the steps first asked for, or to `steps` in all."""
+    config = read_config(folder)
+    if steps is not None:
+        config = resolve(dataclasses.replace(config, steps=steps))
+    with _locked(folder), Display(f"{config.method} on {config.env}", config.steps, quiet) as display:
+        program = compile_config(config)
+        if (folder / "checkpoints").exists():
+            runs, counters = checkpoint.newest(folder, program.shapes(), display.note)
+        else:  # killed before the first checkpoint: nothing is lost by starting over
+            runs, counters = program.init(), {"iteration": 0, "wall": 0.0, "step": 0}
+        if steps is not None and steps < counters["step"]:
+            raise UsageError(f"--steps {steps} is less than the {counters['step']} already done; valid: more than that")
+        (folder / "config.json").write_text(config.to_json())
+        truncate_lines(folder / "metrics.jsonl", counters["step"])
+        return _loop(program, folder, runs, counters, display)

@@ -1,0 +1,52 @@
+"""The few records that cross layers.
+
+Axis convention, stated once: functions below the training loop are written for one example or one
+run. The loop adds the run axis (seed and knobs) with one `vmap`, so an array it holds is
+(run, env, ...); a batch drawn from replay is (run, batch, ...).
+"""
+
+from typing import Any, NamedTuple
+
+from jax import Array
+
+
+class Transition(NamedTuple):
+    """One environment step under goal z. There is no reward: it is a function of q, not a column."""
+
+    obs: Array
+    action: Array
+    next_obs: Array  # the true successor, before any reset
+    z: Array
+    terminal: Array  # no bootstrap past here; a time limit is not a termination
+
+
+class Step(NamedTuple):
+    """What a vectorised environment answers."""
+
+    next_obs: Array  # true successor
+    obs: Array  # what to act on next: after a reset where the episode ended
+    terminal: Array
+    last: Array  # episode boundary, by termination or time limit: draw a new z
+
+
+class EnvSpec(NamedTuple):
+    """What an agent may know of an environment. Index tuples address observation dimensions."""
+
+    obs_dim: int
+    action_dim: int
+    horizon: int  # time limit in steps
+    low: tuple[float, ...]  # range of each observation dimension: the prior of goals that are states
+    high: tuple[float, ...]
+    position: tuple[int, ...]
+    velocity: tuple[int, ...]
+    features: tuple[int, ...]  # what q sees unless told otherwise
+    facts: dict[str, Any]  # what a reader of results wants to know, e.g. the projection W
+
+
+class Knobs(NamedTuple):
+    """Numbers that may differ from run to run inside one program."""
+
+    learning_rate: Array  # policy, critics and temperature
+    posterior_learning_rate: Array
+    relabel_fraction: Array
+    spectral_norm: Array  # bound on every layer of q; infinity is off
