@@ -48,8 +48,8 @@ class Config:
     relabel_state: str = option("state a goal is read off: " + "|".join(LATER), "final")
     spectral_norm: tuple[float, ...] = option("bound on every layer of q, 0 is off (knob)", (0.0,), metavar="C")
     hidden: tuple[int, ...] | None = option("hidden layers of every network", metavar="H1,H2")
-    batch: int = option("transitions per update", 256)
-    learning_rate: tuple[float, ...] = option("of policy, critics and temperature (knob)", (3e-4,), metavar="LR")
+    batch: int | None = option("transitions per update")
+    learning_rate: tuple[float, ...] | None = option("of policy, critics and temperature (knob)", metavar="LR")
     posterior_learning_rate: tuple[float, ...] | None = option("of q (knob)", metavar="LR")
     discount: float = option("γ", 0.99)
     target_rate: float = option("τ: share of the critics that the targets take over at each update", 0.005)
@@ -192,13 +192,15 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         raise UsageError(f"--posterior {posterior!r} cannot serve {c.method}; valid: {', '.join(method.posteriors)}")
     goal_dim = c.goal_dim if c.goal_dim is not None else method.goal_dim or width
     if method.goal_dim is None and goal_dim != width:
-        raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}: its goals are the {width} features of q; valid: {width}")
+        raise UsageError(
+            f"--goal-dim {goal_dim} cannot serve {c.method}: its goals are the {width} features of q; valid: {width}"
+        )
     if goal_dim < method.goal_dim_min:
         raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}; valid: at least {method.goal_dim_min}")
     if any(c.spectral_norm) and not method.spectral:
         raise UsageError(f"--spectral-norm does not apply to {c.method}, whose q has no layers; valid: 0")
     relabel = c.relabel if c.relabel is not None else method.relabel
-    if relabel == "none" and c.relabel_fraction is not None:
+    if relabel == "none" and any(c.relabel_fraction or ()):
         raise UsageError("--relabel-fraction does not apply without relabelling; valid: --relabel her or p-her with it")
     rate = c.posterior_learning_rate
     return dataclasses.replace(
@@ -207,8 +209,8 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         posterior=posterior,
         goal_dim=goal_dim,
         relabel=relabel,
-        relabel_fraction=c.relabel_fraction if c.relabel_fraction is not None else (0.5,),
-        posterior_learning_rate=rate if rate is not None else (method.posterior_learning_rate,),
+        relabel_fraction=c.relabel_fraction if c.relabel_fraction is not None else (0.0 if relabel == "none" else 0.5,),
+        posterior_learning_rate=rate if rate is not None else (method.posterior_rate * min(c.learning_rate),),
         target_entropy=c.target_entropy if c.target_entropy is not None else -spec.action_dim / 2,
     )
 
@@ -227,7 +229,9 @@ def resolve(c: Config) -> Config:
     c = _resolve_method(c, spec)
     lengths = {len(getattr(c, k)) for k in KNOBS} - {1}
     if len(lengths) > 1:
-        raise UsageError(f"{', '.join(map(flag, c.swept))} differ in length; valid: one value, or equally many for each knob")
+        raise UsageError(
+            f"{', '.join(map(flag, c.swept))} differ in length; valid: one value, or equally many for each knob"
+        )
     if c.rows < rows_needed(spec.horizon):
         least = rows_needed(spec.horizon) * c.envs
         raise UsageError(f"--replay {c.replay} is too small for {c.envs} environments; valid: at least {least}")

@@ -2,8 +2,8 @@
 
 Every space answers for one goal: `sample`, `log_prob`, `embed` (what networks see), `point` (the
 goal that stands for a posterior: its mean, for categories its mode), `lgr` (LGR(z) of a pursued and
-a recovered goal: accuracy for categories, else the mean squared distance), and `read` (from what a
-user writes to the coordinates used inside).
+a recovered goal: accuracy for categories, else the mean squared distance), `read` and `show` (from
+what a user writes to the coordinates used inside, and back).
 """
 
 import math
@@ -33,7 +33,7 @@ class Discrete(eqx.Module):
         return math.log(self.size)
 
     def sample(self, key: Array) -> Array:
-        return jax.random.randint(key, (), 0, self.size)
+        return (jax.random.bits(key) % jnp.uint32(self.size)).astype(jnp.int32)
 
     def log_prob(self, z: Array) -> Array:
         return jnp.full((), -self.entropy)
@@ -52,6 +52,9 @@ class Discrete(eqx.Module):
         if value.shape != () or not 0 <= value < self.size or value != int(value):
             raise ValueError(f"a goal here is an integer from 0 to {self.size - 1}, not {z!r}")
         return jnp.asarray(int(value), jnp.int32)
+
+    def show(self, z: Array) -> Array:
+        return z
 
 
 def _read_vector(z, dim: int) -> Array:
@@ -95,6 +98,9 @@ class Box(eqx.Module):
     def read(self, z) -> Array:
         return _read_vector(z, self.dim)
 
+    def show(self, z: Array) -> Array:
+        return z
+
 
 class TanhBox(eqx.Module):
     """[−1, 1]^d, uniform, for posteriors under a tanh.
@@ -134,6 +140,9 @@ class TanhBox(eqx.Module):
             raise ValueError(f"a goal here lies in [-1, 1]^{self.dim}, not {z!r}")
         return jnp.arctanh(jnp.clip(value, -1 + 1e-6, 1 - 1e-6))
 
+    def show(self, z: Array) -> Array:
+        return jnp.tanh(z)
+
 
 class Sphere(eqx.Module):
     """Unit vectors, uniform."""
@@ -167,6 +176,9 @@ class Sphere(eqx.Module):
     def read(self, z) -> Array:
         value = _read_vector(z, self.dim)
         return value / jnp.linalg.norm(value)
+
+    def show(self, z: Array) -> Array:
+        return z
 
 
 class States(eqx.Module):
@@ -203,6 +215,9 @@ class States(eqx.Module):
 
     def read(self, z) -> Array:
         return _read_vector(z, self.dim)
+
+    def show(self, z: Array) -> Array:
+        return z
 
 
 GoalSpace = Discrete | Box | TanhBox | Sphere | States

@@ -133,15 +133,19 @@ class Display:
 
     def advance(self, step: int, speed: float) -> None:
         self._speed = speed
-        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s  {self._text}")
+        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s per run  {self._text}")
 
     def evaluated(self, step: int, mean: dict[str, float]) -> None:
         self._text = f"F {mean['F']:.2f}  LGR(z) {mean['lgr_z']:.3f}"
-        self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s  {self._text}")
+        self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s per run  {self._text}")
         if self._plain:
             left = (self._total - step) / self._speed if self._speed else math.nan
             eta = f"{left:.0f} s left" if math.isfinite(left) else "starting"
-            print(f"step {step:>9,}  {self._speed:>9,.0f} steps/s  {eta:>12}  {self._text}", file=sys.stderr, flush=True)
+            print(
+                f"step {step:>9,}  {self._speed:>7,.0f} steps/s per run  {eta:>12}  {self._text}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def note(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)

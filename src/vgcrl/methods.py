@@ -18,7 +18,7 @@ class Method(NamedTuple):
     goal_dim: int | None  # default; None: as many as features, and no choice
     goal_dim_min: int = 1
     spectral: bool = True  # q has layers that spectral normalisation can bound
-    posterior_learning_rate: float = 3e-4
+    posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
 
     @property
     def technique(self) -> str:
@@ -53,7 +53,7 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         spectral=False,
-        posterior_learning_rate=3e-3,
+        posterior_rate=5.0,
     ),
     "lingcrl": Method(
         _sized(Box),
@@ -63,7 +63,7 @@ METHODS = {
         learned="A",
         relabel="p-her",
         goal_dim=2,
-        posterior_learning_rate=3e-3,
+        posterior_rate=5.0,
     ),
     "diayn": Method(
         _sized(Discrete),

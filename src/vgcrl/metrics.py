@@ -51,7 +51,7 @@ def latent_goal_reaching(
     targets: Array,
     key: Array,
 ) -> tuple[Array, Array]:
-    """Algorithm 1 for native environments: squared distance to each target state, over all and over velocity dimensions."""
+    """Algorithm 1: squared distance to the target states, over all and over velocity dimensions."""
     z = jax.vmap(embed)(targets)
     final, _ = episodes(env, act, z, key, lambda s, z: jnp.zeros(()))
     square = (final - targets) ** 2

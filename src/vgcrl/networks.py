@@ -3,6 +3,7 @@
 A fixed array is a leaf behind `stop_gradient`: its gradient is zero, so Adam leaves it where it is.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +14,6 @@ from jax import Array
 from jax.lax import stop_gradient
 
 
-def _uniform(key: Array, fan_in: int, shape: tuple[int, ...]) -> Array:
-    limit = 1 / fan_in**0.5
-    return jax.random.uniform(key, shape, minval=-limit, maxval=limit)
-
-
 def product(weight: Array, x: Array) -> Array:
     """W x, contracted so that neither the product of a batch nor its gradients need a transposed copy."""
     return jax.lax.dot_general(x, weight, (((0,), (1,)), ((), ())))
@@ -26,11 +22,6 @@ def product(weight: Array, x: Array) -> Array:
 class Linear(eqx.Module):
     weight: Array  # (out, in)
     bias: Array
-
-    @staticmethod
-    def init(key: Array, fan_in: int, fan_out: int) -> "Linear":
-        key_weight, key_bias = jax.random.split(key)
-        return Linear(_uniform(key_weight, fan_in, (fan_out, fan_in)), _uniform(key_bias, fan_in, (fan_out,)))
 
     def effective(self) -> Array:
         return self.weight
@@ -55,11 +46,9 @@ class Spectral(eqx.Module):
     bound: Array  # c; infinity is off
 
     @staticmethod
-    def init(key: Array, fan_in: int, fan_out: int, *, bound: Array) -> "Spectral":
-        key_linear, key_left = jax.random.split(key)
-        linear = Linear.init(key_linear, fan_in, fan_out)
-        left = _unit(jax.random.normal(key_left, (fan_out,)))
-        layer = Spectral(linear.weight, linear.bias, left, jnp.asarray(bound, linear.weight.dtype))
+    def init(weight: Array, bias: Array, *, bound: Array) -> "Spectral":
+        left = _unit(jnp.ones_like(bias))  # the power iteration below forgets it: weights are random
+        layer = Spectral(weight, bias, left, jnp.asarray(bound, weight.dtype))
         return jax.lax.fori_loop(0, 15, lambda _, x: x.refresh(), layer)
 
     def effective(self) -> Array:
@@ -76,15 +65,26 @@ class Spectral(eqx.Module):
         return Spectral(self.weight, self.bias, stop_gradient(left), self.bound)
 
 
+def dense(key: Array, sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:
+    """Layers of the given sizes, uniform within 1/√fan_in. One draw for all: each draw costs compile time."""
+    pairs = list(itertools.pairwise(sizes))
+    flat = jax.random.uniform(key, (sum((i + 1) * o for i, o in pairs),), minval=-1.0, maxval=1.0)
+    layers, start = [], 0
+    for fan_in, fan_out in pairs:
+        block = flat[start : start + (fan_in + 1) * fan_out].reshape(fan_out, fan_in + 1) / fan_in**0.5
+        layers.append(layer(block[:, :-1], block[:, -1]))
+        start += (fan_in + 1) * fan_out
+    return tuple(layers)
+
+
 class MLP(eqx.Module):
     """Layers with ReLU between them."""
 
     layers: tuple[Any, ...]
 
     @staticmethod
-    def init(key: Array, sizes: Sequence[int], layer: Callable = Linear.init) -> "MLP":
-        keys = jax.random.split(key, len(sizes) - 1)
-        return MLP(tuple(layer(k, *io) for k, io in zip(keys, zip(sizes, sizes[1:], strict=False), strict=True)))
+    def init(key: Array, sizes: Sequence[int], layer: Callable = Linear) -> "MLP":
+        return MLP(dense(key, sizes, layer))
 
     def __call__(self, x: Array) -> Array:
         *hidden, head = self.layers

@@ -79,10 +79,8 @@ def compile_config(config: Config) -> Program:
     update = partial(learner.update, agent=agent, goals=goals, how=how)
 
     def posterior(key: Array, knobs: Knobs) -> Seen:
-        layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(config.spectral_norm) else Linear.init
-        build = Build(
-            len(features), config.goal_dim, config.hidden, layer, config.sigma, config.components, KAPPA
-        )
+        layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(config.spectral_norm) else Linear
+        build = Build(len(features), config.goal_dim, config.hidden, layer, config.sigma, config.components, KAPPA)
         return Seen(POSTERIORS[config.posterior](key, build), features)
 
     def init(seed: Array, knobs: Knobs) -> RunState:
@@ -93,17 +91,17 @@ def compile_config(config: Config) -> Program:
             scene.obs, jnp.zeros((config.envs, spec.action_dim)), scene.obs, scene.z, jnp.zeros(config.envs, bool)
         )
         buffer = replay.init(example, config.rows, spec.horizon)
-        run = RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1), {})
+        run = RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), {})
         info = jax.eval_shape(learn_once, run, key)[1]
         return run._replace(info=jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info))
 
     def collect_once(run: RunState, step: Array, key: Array) -> RunState:
-        key_act, key_random, key_env = jax.random.split(key, 3)
+        key_act, key_env = jax.random.split(key)
         scene = run.scene
-        keys = jax.random.split(key_act, config.envs)
-        chosen = jax.vmap(agent.act, (None, 0, 0, 0))(run.learner.agent, scene.obs, scene.z, keys)
-        random = jax.random.uniform(key_random, chosen.shape, minval=-1.0, maxval=1.0)
-        action = jnp.where(step < config.random_steps, random, chosen)
+        noise = jax.random.normal(key_act, (config.envs, spec.action_dim))
+        chosen = jax.vmap(agent.act, (None, 0, 0, 0))(run.learner.agent, scene.obs, scene.z, noise)
+        uniform = jax.scipy.special.erf(noise / 2**0.5)  # the same noise through its distribution function
+        action = jnp.where(step < config.random_steps, uniform, chosen)
         scene, transition, last = collect(worlds, goals, scene, action, key_env)
         wrong = ~jnp.isfinite(transition.next_obs).all(axis=-1)
         first = (run.fault[0] < 0) & wrong.any()
@@ -128,7 +126,11 @@ def compile_config(config: Config) -> Program:
             run = collect_once(run, step, jax.random.fold_in(key_collect, j))
         done = (i + 1) * collects * config.envs
         state, info = jax.lax.cond(
-            done >= max(config.random_steps, config.batch), learn, lambda run, key: (run.learner, run.info), run, key_learn
+            done >= max(config.random_steps, config.batch),
+            learn,
+            lambda run, key: (run.learner, run.info),
+            run,
+            key_learn,
         )
         return run._replace(learner=state, info=info)
 

@@ -78,12 +78,16 @@ def add(replay: Replay, step: Transition, last: Array) -> Replay:
 def sample(replay: Replay, key: Array, batch: int, later: str = "final") -> tuple[Transition, Array]:
     """Steps uniform over the ring, and for each a state of its episode: the place is drawn, never stored."""
     rows, count = replay.link.shape
-    key_env, key_row, key_later = jax.random.split(key, 3)
-    env = jax.random.randint(key_env, (batch,), 0, count)
+    bits = jax.random.bits(key, (2 + _TRIES, batch))  # one draw serves all: each costs compile time
+
+    def below(bits: Array, n: Array) -> Array:
+        return (bits % n.astype(jnp.uint32)).astype(jnp.int32)
+
+    env = below(bits[0], jnp.full(batch, count))
     oldest, head = replay.oldest[env], replay.head[env]
 
     # A final observation starts no step: take the first of a few candidates that does.
-    tries = jax.random.randint(key_row, (_TRIES, batch), oldest[None], head[None])
+    tries = oldest[None] + below(bits[2:], (head - oldest)[None])
     starts = replay.link[tries % rows, env[None]] != 0
     row = jnp.take_along_axis(tries, jnp.argmax(starts, axis=0)[None], axis=0)[0]
     row = jnp.where(starts.any(axis=0), row, row - 1)
@@ -93,8 +97,8 @@ def sample(replay: Replay, key: Array, batch: int, later: str = "final") -> tupl
     final = first + replay.link[first % rows, env].astype(jnp.int32)
     places = {
         "final": lambda: final,
-        "later": lambda: jax.random.randint(key_later, (batch,), row + 1, final + 1),
-        "episode": lambda: jax.random.randint(key_later, (batch,), first, final + 1),
+        "later": lambda: row + 1 + below(bits[1], final - row),
+        "episode": lambda: first + below(bits[1], final - first + 1),
     }
     here = row % rows
     step = Transition(

@@ -61,3 +61,17 @@ def episodes(
     carry = state, obs, obs, jnp.ones(z.shape[0], bool)
     (_, _, final, _), (sums, counts) = jax.lax.scan(step, carry, jax.random.split(key_steps, env.spec.horizon))
     return final, jax.tree.map(lambda m: jnp.sum(m) / jnp.sum(counts), sums)
+
+
+def trajectories(env: VecEnv, act: Callable[[Array, Array], Array], z: Array, key: Array) -> Array:
+    """The observations of one whole episode per goal, (step, goal, ...), for pictures."""
+    key_reset, key_steps = jax.random.split(key)
+    state, obs = env.reset(key_reset)
+
+    def step(carry, key):
+        state, obs = carry
+        state, out = env.step(state, jax.vmap(act)(obs, z), key)
+        return (state, out.obs), out.next_obs
+
+    _, path = jax.lax.scan(step, (state, obs), jax.random.split(key_steps, env.spec.horizon))
+    return jnp.concatenate([obs[None], path])

@@ -26,7 +26,7 @@ class SACState(NamedTuple):
 
 class Agent(NamedTuple):
     init: Callable[[Array], Any]
-    act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, key -> action, explored
+    act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, standard normal noise -> action
     best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
     update: Callable[..., tuple[Any, dict[str, Array]]]
 
@@ -84,8 +84,8 @@ def sac(
         log_alpha = jnp.zeros(())
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
-    def act(state: SACState, obs: Array, z: Array, key: Array) -> Array:
-        return sample_action(state.actor, see(obs, z), jax.random.normal(key, (action_dim,)))[0]
+    def act(state: SACState, obs: Array, z: Array, noise: Array) -> Array:
+        return sample_action(state.actor, see(obs, z), noise)[0]
 
     def best(state: SACState, obs: Array, z: Array) -> Array:
         return jnp.tanh(policy(state.actor, see(obs, z)).mode())

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from vgcrl.envs import pointmass, projection
 from vgcrl.envs.base import Env, VecEnv, vectorise
-from vgcrl.envs.pointmass import paper_wind, pointmass
-from vgcrl.envs.projection import project
 
 
 class EnvRow(NamedTuple):
@@ -18,27 +17,31 @@ class EnvRow(NamedTuple):
 SMALL: dict[str, Any] = {
     "steps": 60_000,
     "envs": 16,
-    "hidden": (128, 128),
-    "replay": 50_000,
+    "hidden": (64, 64),
+    "batch": 128,
+    "learning_rate": (1e-3,),
+    "replay": 10_000,
     "random_steps": 1_000,
     "updates_per_step": 0.125,
 }
 
 ENVS = {
     "pointmass": EnvRow(
-        lambda dims: pointmass(dims),
+        lambda dims: pointmass.pointmass(dims),
         {"dims": 2},
         "N-dimensional point mass, equal to MuJoCo's",
         SMALL,
     ),
     "windy-pointmass": EnvRow(
-        lambda dims, wind: pointmass(dims, wind),
-        {"dims": 2, "wind": lambda dims, **_: paper_wind(dims)},
+        lambda dims, wind: pointmass.pointmass(dims, wind),
+        {"dims": 2, "wind": lambda dims, **_: pointmass.paper_wind(dims)},
         "the same under random force U(-R_i, R_i) on dimension i",
         SMALL,
     ),
     "projected-pointmass": EnvRow(
-        lambda dims, projection_dim, projection_seed: project(pointmass(dims), projection_dim, projection_seed),
+        lambda dims, projection_dim, projection_seed: projection.project(
+            pointmass.pointmass(dims), projection_dim, projection_seed
+        ),
         {"dims": 2, "projection_dim": lambda dims, **_: dims, "projection_seed": 0},
         "the same observed through a random matrix W, o = W s",
         SMALL,

@@ -15,9 +15,9 @@ from vgcrl.envs.base import Env
 from vgcrl.types import EnvSpec
 
 ARENA = 1.5  # half-width, the range of every joint
-MASS = 1.0
-DAMPING = 1.0
-GEAR = 10.0  # force of a full action
+MASS = 0.3
+DAMPING = 0.3
+GEAR = 3.0  # force of a full action
 TIMESTEP = 0.05
 HORIZON = 100
 SPEED = 5.0  # range of velocities as goals: about what half a second of full force gives
@@ -105,9 +105,7 @@ def mjcf(dims: int) -> str:
         f'contype="0" conaffinity="0"/></body>'
         for i in range(dims)
     )
-    motors = "".join(
-        f'<motor joint="j{i}" gear="{GEAR}" ctrllimited="true" ctrlrange="-1 1"/>' for i in range(dims)
-    )
+    motors = "".join(f'<motor joint="j{i}" gear="{GEAR}" ctrllimited="true" ctrlrange="-1 1"/>' for i in range(dims))
     return (
         f'<mujoco><option timestep="{TIMESTEP}" gravity="0 0 0"/>'
         f"<worldbody>{bodies}</worldbody><actuator>{motors}</actuator></mujoco>"

@@ -34,7 +34,7 @@ class Build(NamedTuple):
     features: int  # dimensions of s that q sees
     goals: int  # dimension of z, or number of categories
     hidden: tuple[int, ...]
-    layer: Callable  # (key, fan_in, fan_out) -> layer: Linear or Spectral
+    layer: Callable  # (weight, bias) -> layer: Linear or Spectral
     sigma: float  # standard deviation where it is fixed, and at the start where it is learned
     components: int
     kappa: float

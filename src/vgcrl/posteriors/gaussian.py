@@ -13,7 +13,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from vgcrl.distributions import FullNormal, Normal
-from vgcrl.networks import MLP, product
+from vgcrl.networks import MLP, dense, product
 from vgcrl.posteriors.base import Build
 
 LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so that rewards stay moderate
@@ -125,13 +125,13 @@ def gaussian(key: Array, build: Build, *, mean: str = "mlp", covariance: str = "
     trunk = Trunk(MLP.init(key_trunk, (build.features, *build.hidden), build.layer)) if deep else Identity()
     means = {
         "identity": lambda: Identity(),
-        "linear": lambda: Matrix(build.layer(key_mean, build.features, d)),
-        "mlp": lambda: build.layer(key_mean, build.hidden[-1], d),
+        "linear": lambda: Matrix(dense(key_mean, (build.features, d), build.layer)[0]),
+        "mlp": lambda: dense(key_mean, (build.hidden[-1], d), build.layer)[0],
     }
     start = jnp.concatenate([jnp.full(d, math.log(build.sigma)), jnp.zeros(numbers - d)])
     scales = {
         "fixed": lambda: Constant(start, learned=False),
         "global": lambda: Constant(start, learned=True),
-        "state": lambda: Clipped(build.layer(key_scale, build.hidden[-1], numbers), d),
+        "state": lambda: Clipped(dense(key_scale, (build.hidden[-1], numbers), build.layer)[0], d),
     }
     return Gaussian(trunk, means[mean](), scales[covariance](), mean == "mlp", full)

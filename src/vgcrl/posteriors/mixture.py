@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from vgcrl.distributions import Mixture, Normal
-from vgcrl.networks import MLP
+from vgcrl.networks import MLP, dense
 from vgcrl.posteriors.base import Build
 from vgcrl.posteriors.gaussian import LOG_STD_RANGE, Trunk
 
@@ -39,8 +39,8 @@ def mixture(key: Array, build: Build) -> GaussianMixture:
     k, width = build.components, build.hidden[-1]
     return GaussianMixture(
         Trunk(MLP.init(key_trunk, (build.features, *build.hidden), build.layer)),
-        build.layer(key_weights, width, k),
-        build.layer(key_mean, width, k * build.goals),
-        build.layer(key_std, width, k * build.goals),
+        dense(key_weights, (width, k), build.layer)[0],
+        dense(key_mean, (width, k * build.goals), build.layer)[0],
+        dense(key_std, (width, k * build.goals), build.layer)[0],
         k,
     )

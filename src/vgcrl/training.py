@@ -72,7 +72,9 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageError(f"{folder}: another process is training this run; valid: wait for it, or stop it") from None
+            raise UsageError(
+                f"{folder}: another process is training this run; valid: wait for it, or stop it"
+            ) from None
         yield
 
 
@@ -103,8 +105,8 @@ def _check_finite(program: Program, runs: RunState) -> None:
         if step >= 0:
             seed = program.config.seed + r % program.config.seeds
             raise UsageError(
-                f"{program.config.env}: observation not finite at step {step + program.config.envs} in environment {env} "
-                f"of seed {seed}; the run stopped and its last checkpoint remains"
+                f"{program.config.env}: observation not finite in environment {env} of seed {seed} "
+                f"at step {step + program.config.envs}; the run stopped and its last checkpoint remains"
             )
 
 
@@ -139,7 +141,7 @@ def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, An
             _check_finite(program, runs)
             i += count
             seconds = time.monotonic() - started
-            speed = count * size * len(program.config.settings) * config.seeds / seconds
+            speed = count * size / seconds
             display.advance(i * size, speed)
             chunk = max(1, min(2 * chunk, int(chunk * CHUNK_SECONDS / seconds) if count == chunk else chunk))
     events.close()
@@ -168,7 +170,9 @@ def read_config(folder: Path) -> Config:
     try:
         return Config.from_json(path.read_text())
     except FileNotFoundError:
-        raise UsageError(f"{folder} is not a run directory: it has no config.json; valid: what `vgcrl train --out` made") from None
+        raise UsageError(
+            f"{folder} is not a run directory: it has no config.json; valid: what `vgcrl train --out` made"
+        ) from None
     except (OSError, TypeError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
 

@@ -1,0 +1,153 @@
+"""Use from Python: train, load a policy and ask it for a goal, score any policy with LGR."""
+
+import dataclasses
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl import training
+from vgcrl.config import KNOBS, Config, resolve
+from vgcrl.envs import Env
+from vgcrl.errors import UsageError
+from vgcrl.program import Program, RunState
+from vgcrl.training import Run
+
+
+def make(env: str = "pointmass", **options: Any) -> Env:
+    """One of the environments of `vgcrl list envs`, with its options."""
+    return resolve(_to_config({"env": env, **options})).build_env()
+
+
+def fresh_folder(config: Config) -> Path:
+    """runs/METHOD-ENV, with a number where that is taken."""
+    base = Path("runs") / f"{config.method}-{config.env}"
+    return next(p for i in itertools.count(1) if not (p := base if i == 1 else Path(f"{base}-{i}")).exists())
+
+
+def _to_config(values: dict[str, Any]) -> Config:
+    known = {f.name for f in dataclasses.fields(Config)}
+    for name in values:
+        if name not in known:
+            raise UsageError(f"unknown option {name!r}; valid: {', '.join(sorted(known))}")
+    tuples = {*KNOBS, "wind", "hidden"}
+
+    def value(name: str, x: Any) -> Any:
+        if name in tuples and x is not None:
+            return tuple(x) if isinstance(x, (Sequence, np.ndarray)) else (x,)
+        return x
+
+    return Config(**{name: value(name, x) for name, x in values.items()})
+
+
+def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
+    """Train `method`; options are those of `vgcrl train`, with underscores. Knobs take a number or several."""
+    config = resolve(_to_config({"method": method, **options}))
+    return training.start(config, Path(out) if out is not None else fresh_folder(config), quiet=quiet)
+
+
+class Policy:
+    """One trained run: acts for a goal, or for the goal that stands for a state the user names."""
+
+    def __init__(self, program: Program, runs: RunState, index: int):
+        run = jax.tree.map(lambda x: x[index], runs.learner)
+        self.config, self.spec, self.goals = program.config, program.spec, program.goals
+        self._best = jax.jit(lambda obs, z: program.agent.best(run.agent, obs, z))
+        self._embed = jax.jit(lambda s: self.goals.point(run.q(s)))
+
+    def _state(self, name: str, x: Any) -> jax.Array:
+        value = np.asarray(x, np.float32)
+        if value.shape != (self.spec.obs_dim,):
+            raise ValueError(
+                f"{name} has shape {value.shape}, the environment's observations have ({self.spec.obs_dim},)"
+            )
+        return jnp.asarray(value)
+
+    def embed(self, state: Any) -> np.ndarray:
+        """The goal that stands for a state: z = E[q(·|s)], for categories the mode."""
+        return np.asarray(self.goals.show(self._embed(self._state("state", state))))
+
+    def act(self, obs: Any, *, goal_state: Any = None, z: Any = None) -> np.ndarray:
+        """The action for reaching `goal_state` (an observation), or for a goal z of the goal space."""
+        if (goal_state is None) == (z is None):
+            raise ValueError("name one goal: either goal_state=... or z=...")
+        goal = self.goals.read(z) if z is not None else self._embed(self._state("goal_state", goal_state))
+        return np.asarray(self._best(self._state("obs", obs), goal))
+
+
+def load(run: str | Path, seed: int | None = None) -> Policy:
+    """The policy of one seed of a run directory (the first unless told), from its newest sound checkpoint."""
+    program, runs, _ = training.restore(Path(run), lambda text: print(text, file=sys.stderr))
+    first, count = program.config.seed, program.config.seeds * len(program.config.settings)
+    seed = first if seed is None else seed
+    if not first <= seed < first + program.config.seeds:
+        raise UsageError(f"seed {seed} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
+    if count > program.config.seeds:
+        raise UsageError("this run trained several settings; valid: a run with one value per knob")
+    return Policy(program, runs, seed - first)
+
+
+def lgr(
+    policy: Callable[[np.ndarray, Any], Any],
+    embed: Callable[[np.ndarray], Any],
+    env: Any,
+    targets: Any,
+    *,
+    seed: int = 0,
+    dims: Sequence[int] | None = None,
+    max_steps: int | None = None,
+) -> float:
+    """LGR(s), Algorithm 1, for any policy and encoder, also those trained elsewhere.
+
+    `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an
+    `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
+    `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes that have no time limit.
+    """
+    goals = np.atleast_2d(np.asarray(targets, np.float32))
+    episode = _native_episode(env) if isinstance(env, (str, Env)) else _gymnasium_episode(env, max_steps)
+    total = 0.0
+    for i, target in enumerate(goals):
+        z = embed(target)
+        final = np.asarray(episode(lambda obs, z=z: policy(obs, z), seed + i), np.float64)
+        if final.shape != target.shape:
+            raise ValueError(f"targets have {target.size} dimensions, observations {final.size}")
+        error = (final - target) ** 2
+        total += float(np.sum(error if dims is None else error[list(dims)]))
+    return total / len(goals)
+
+
+def _native_episode(env: str | Env) -> Callable:
+    if isinstance(env, str):
+        env = make(env)
+    reset, step = jax.jit(env.reset), jax.jit(env.step)
+
+    def episode(act: Callable, seed: int) -> Any:
+        key_reset, key_steps = jax.random.split(jax.random.key(seed))
+        sim, obs = reset(key_reset)
+        for key in jax.random.split(key_steps, env.spec.horizon):
+            sim, obs, terminal = step(sim, jnp.asarray(act(np.asarray(obs)), jnp.float32), key)
+            if terminal:
+                break
+        return obs
+
+    return episode
+
+
+def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
+    if env.spec is not None and env.spec.max_episode_steps is None and max_steps is None:
+        raise ValueError("this environment has no time limit: give max_steps")
+
+    def episode(act: Callable, seed: int) -> Any:
+        obs, _ = env.reset(seed=seed)
+        for _ in itertools.count() if max_steps is None else range(max_steps):
+            obs, _, terminated, truncated, _ = env.step(act(obs))
+            if terminated or truncated:
+                break
+        return obs
+
+    return episode

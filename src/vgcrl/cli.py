@@ -1,0 +1,249 @@
+"""The command line. Bad input is one line on stderr and exit code 2, before anything is written."""
+
+import argparse
+import dataclasses
+import difflib
+import importlib.util
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from vgcrl.config import KNOBS, Config, flag, one_of, resolve
+from vgcrl.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _number(kind: Callable[[str], Any], valid: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}") from None
+
+    return parse
+
+
+def _several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    return lambda text: tuple(kind(x) for x in text.split(","))
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {
+    int: _number(int, "an integer"),
+    float: _number(float, "a number"),
+    str: str,
+    tuple[float, ...]: _number(_several(float), "numbers separated by commas"),
+    tuple[int, ...]: _number(_several(int), "integers separated by commas"),
+}
+
+
+def _kind(annotation: Any) -> Any:
+    """The type of an option that may be None."""
+    if isinstance(annotation, types.UnionType):
+        return next(t for t in typing.get_args(annotation) if t is not type(None))
+    return annotation
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    for field in dataclasses.fields(Config):
+        help = field.metadata["help"]
+        if field.default is not None:
+            shown = ",".join(f"{x:g}" for x in field.default) if isinstance(field.default, tuple) else field.default
+            help += f" [{shown}]"
+        if field.name in KNOBS:
+            help += "; several values, separated by commas, are run side by side"
+        kind = _PARSERS[_kind(field.type)]
+        if field.name == "method":
+            parser.add_argument("method", nargs="?", default=field.default, metavar="METHOD", help=help)
+        else:
+            metavar = field.metadata["metavar"] or field.name.split("_")[-1].upper()
+            parser.add_argument(flag(field.name), type=kind, default=field.default, metavar=metavar, help=help)
+
+
+def _whole(text: str) -> int:
+    """Already an integer; here for its range."""
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+_AT_LEAST_ONE = _number(_whole, "an integer of at least 1")
+
+
+def parser() -> Parser:
+    top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+
+    train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
+    _add_config(train)
+    train.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
+    resume = command("resume", "continue exactly where a run stopped or was killed")
+    resume.add_argument("dir", type=Path, metavar="DIR")
+    resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
+    evaluate = command("evaluate", "measure a run on held-out episodes")
+    evaluate.add_argument("dir", type=Path, metavar="DIR")
+    evaluate.add_argument("--episodes", type=_AT_LEAST_ONE, metavar="N", help="episodes per run")
+    evaluate.add_argument("--targets", type=Path, metavar="FILE", help="target states for LGR(s): .npy, .json or .csv")
+    evaluate.add_argument("--json", action="store_true", help="print one JSON object")
+    report = command("report", "one self-contained HTML file")
+    report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
+    report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+    listing = command("list", "what there is")
+    listing.add_argument("what", nargs="?", choices=("methods", "envs"), metavar="methods|envs")
+    bench = command("bench", "updates/s and env steps/s on this machine")
+    bench.add_argument("--peer", metavar="sb3", help="also time this peer, if it is installed")
+    bench.add_argument("--json", action="store_true", help="print one JSON object")
+    return top
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _finish(run: Any) -> int:
+    mean = run.last["mean"]
+    _say(f"F {mean['F']:.3f}  LGR(z) {mean['lgr_z']:.3f}  LGR(s) {mean['lgr_s']:.3f}  after {run.last['step']:,} steps")
+    if run.interrupted:
+        _say(f"stopped and saved; continue with: vgcrl resume {run.dir}")
+        return 130
+    if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("jinja2"):
+        from vgcrl.report import run_page, write
+
+        print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
+    else:
+        print(f"run: {run.dir} (install vgcrl[report] for a report)")
+    return 0
+
+
+def _train(args: argparse.Namespace) -> int:
+    from vgcrl.api import fresh_folder
+    from vgcrl.training import start
+
+    config = resolve(Config(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}))
+    return _finish(start(config, args.out or fresh_folder(config)))
+
+
+def _resume(args: argparse.Namespace) -> int:
+    from vgcrl.training import resume
+
+    return _finish(resume(args.dir, args.steps))
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from vgcrl.evaluation import evaluate_run, read_targets
+    from vgcrl.logs import to_json
+
+    record = evaluate_run(args.dir, args.episodes, lambda width: read_targets(args.targets, width), _say)
+    if args.json:
+        print(to_json(record))
+        return 0
+    _print_table(
+        ["seed", *record["mean"]],
+        [[str(row["seed"]), *(f"{row[k]:.4g}" for k in record["mean"])] for row in record["seeds"]]
+        + [["mean", *(f"{v:.4g}" for v in record["mean"].values())]],
+    )
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(f"report needs {', '.join(missing)}; valid: pip install 'vgcrl[report]'")
+    from vgcrl.report import run_page, write
+
+    print(write([run_page(folder) for folder in args.dirs], args.out or args.dirs[0] / "report.html"))
+    return 0
+
+
+def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+    for row in [columns, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _list(args: argparse.Namespace) -> int:
+    from vgcrl.envs import ENVS
+    from vgcrl.methods import METHODS
+
+    if args.what in (None, "methods"):
+        rows = [[n, m.space.label, m.space.prior, m.q, m.learned, m.technique] for n, m in METHODS.items()]
+        _print_table(["method", "goal space", "prior", "q(z|s)", "learned", "technique"], rows)
+    if args.what in (None, "envs"):
+        rows = [[n, " ".join(map(flag, row.options)), row.describe] for n, row in ENVS.items()]
+        _print_table(["env", "options", "what it is"], rows)
+    return 0
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from vgcrl.bench import bench
+    from vgcrl.logs import to_json
+
+    record = bench(args.peer)
+    if args.json:
+        print(to_json(record))
+    else:
+        _print_table(
+            ["what", "value"], [[k, f"{v:,.2f}" if isinstance(v, float) else str(v)] for k, v in record.items()]
+        )
+    return 0
+
+
+COMMANDS = {
+    "train": _train,
+    "resume": _resume,
+    "evaluate": _evaluate,
+    "report": _report,
+    "list": _list,
+    "bench": _bench,
+}
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    top = parser()
+    if arguments and not arguments[0].startswith("-"):
+        one_of("command", arguments[0], COMMANDS)
+    args, unknown = top.parse_known_args(arguments)
+    if unknown:
+        actions = top._subparsers._group_actions[0].choices[args.command]._actions  # ty: ignore
+        options = [o for action in actions for o in action.option_strings if o.startswith("--")]
+        near = difflib.get_close_matches(unknown[0].split("=")[0], options, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{hint}; valid: {' '.join(options)}")
+    return args
+
+
+def main(arguments: list[str] | None = None) -> int:
+    try:
+        args = parse(sys.argv[1:] if arguments is None else arguments)
+        _use_compilation_cache()
+        return COMMANDS[args.command](args)
+    except UsageError as error:
+        _say(f"vgcrl: {' '.join(str(error).split())}")
+        return 2
+    except KeyboardInterrupt:
+        _say("vgcrl: interrupted")
+        return 130
+
+
+def _use_compilation_cache() -> None:
+    """Compiled programs are kept between runs, in $JAX_COMPILATION_CACHE_DIR or the user's cache folder."""
+    import jax
+
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Pictures of a run, as matplotlib figures."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from vgcrl.envs import vectorise
+from vgcrl.goals import Discrete
+from vgcrl.program import Program, RunState
+from vgcrl.rollout import sample_goals, trajectories
+
+LABELS = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)", "log_q": "E[log q]"}
+
+
+def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:
+    """Each seed thin, their mean thick, over environment steps."""
+    figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 2.8), layout="constrained")
+    steps = [line["step"] for line in lines]
+    for axis, name in zip(axes, names, strict=True):
+        each = np.array([[row[name] for row in line["seeds"]] for line in lines], float)
+        axis.plot(steps, each, color="tab:blue", alpha=0.3, linewidth=1)
+        axis.plot(steps, each.mean(axis=1), color="tab:blue", linewidth=2)
+        axis.set(title=LABELS[name], xlabel="environment steps")
+        axis.grid(alpha=0.3)
+    return figure
+
+
+def is_planar(program: Program) -> bool:
+    """Whether q is a function of two positions, so that it can be drawn."""
+    return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
+
+
+def arena_grid(program: Program, size: int) -> tuple[np.ndarray, jax.Array]:
+    """Coordinates of a grid over the two positions, and its states at rest."""
+    low, high = program.spec.low[0], program.spec.high[0]
+    line = np.linspace(low, high, size)
+    x, y = np.meshgrid(line, line)
+    states = np.zeros((size * size, program.spec.obs_dim), np.float32)
+    states[:, 0], states[:, 1] = x.ravel(), y.ravel()
+    return line, jnp.asarray(states)
+
+
+def label_map(program: Program, run: RunState, size: int = 121) -> np.ndarray:
+    """The most likely category at each place of the arena."""
+    _, states = arena_grid(program, size)
+    return np.asarray(jax.jit(jax.vmap(lambda s: run.learner.q(s).mode()))(states)).reshape(size, size)
+
+
+def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> Figure:
+    """What q makes of the arena, and where the policy goes: one trajectory per goal, coloured by its goal."""
+    figure, axis = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
+    low, high = program.spec.low[0], program.spec.high[0]
+    key_goals, key_path = jax.random.split(run.key_evaluation)
+    discrete = isinstance(program.goals, Discrete)
+    z = jnp.arange(program.goals.dim) if discrete else sample_goals(program.goals, key_goals, goals)
+    count = z.shape[0]
+    colours = plt.get_cmap("nipy_spectral")(np.linspace(0.05, 0.95, count))
+    if discrete:
+        picture = colours[label_map(program, run, size)]
+        axis.imshow(picture, origin="lower", extent=(low, high, low, high), alpha=0.35, interpolation="nearest")
+    env = vectorise(program.config.build_env(), count)
+    path = jax.jit(lambda: trajectories(env, lambda o, z: program.agent.best(run.learner.agent, o, z), z, key_path))()
+    for g in range(count):
+        axis.plot(path[:, g, 0], path[:, g, 1], color=colours[g], linewidth=1.2)
+        axis.plot(*path[-1, g, :2], "o", color=colours[g], markersize=5, markeredgecolor="black")
+    limits = (low * 1.03, high * 1.03)
+    axis.set(xlim=limits, ylim=limits, aspect="equal", xlabel="x", ylabel="y")
+    axis.set_title("most likely goal, and a trajectory per goal" if discrete else "a trajectory per goal", fontsize=10)
+    return figure

@@ -1,0 +1,86 @@
+"""Results → one self-contained HTML file: no scripts, no network, readable on a phone."""
+
+import io
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jinja2
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from vgcrl import __version__, figures, training
+from vgcrl.logs import read_lines
+
+
+class Table(NamedTuple):
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Section(NamedTuple):
+    title: str = ""
+    text: str = ""
+    table: Table | None = None
+    figure: str = ""
+    caption: str = ""
+    verdict: bool = False
+
+
+class Page(NamedTuple):
+    title: str
+    lead: str
+    sections: list[Section]
+    configuration: str
+
+
+def svg(figure: Figure) -> str:
+    """A figure as inline SVG."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    plt.close(figure)
+    return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
+
+
+def number(x: float | None) -> str:
+    return "–" if x is None else f"{x:.3f}" if abs(x) < 1000 else f"{x:.0f}"
+
+
+def with_interval(mean: float | None, ci: list[float] | None) -> str:
+    if mean is None or ci is None:
+        return number(mean)
+    return f"{number(mean)} ± {number((ci[1] - ci[0]) / 2)}"
+
+
+def metrics_table(record: dict[str, Any]) -> Table:
+    names = list(training.SUMMARISED)
+    rows = [[f"seed {row['seed']}", *(number(row[n]) for n in names)] for row in record["seeds"]]
+    rows.append(["mean ± 95 %", *(with_interval(record["mean"][n], record["ci95"][n]) for n in names)])
+    return Table(["run", *names], rows)
+
+
+def run_page(folder: Path) -> Page:
+    program, runs, counters = training.restore(folder, lambda text: None)
+    config, lines = program.config, read_lines(folder / "metrics.jsonl")
+    first = jax.tree.map(lambda x: x[0], runs)
+    sections = [
+        Section("Metrics at the last evaluation", table=metrics_table(lines[-1])),
+        Section("Learning curves", figure=svg(figures.curves(lines)), caption="Thin: seeds. Thick: their mean."),
+    ]
+    if figures.is_planar(program):
+        sections.append(Section("The arena", figure=svg(figures.arena(program, first)), caption=f"Seed {config.seed}."))
+    learned = {k: v for k, v in lines[-1]["seeds"][0]["posterior"].items()}
+    if learned:
+        rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]
+        sections.append(Section("What q learned (first seed)", table=Table(["", "value"], rows)))
+    effort = f"{counters['step']:,} environment steps per run, {config.seeds} seeds, {counters['wall']:.0f} s"
+    lead = f"{effort}; vgcrl {__version__}."
+    return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
+
+
+def write(pages: list[Page], path: Path) -> Path:
+    template = jinja2.Environment(autoescape=True).from_string((files("vgcrl") / "report.html").read_text())
+    path.write_text(template.render(title=pages[0].title, pages=pages))
+    return path

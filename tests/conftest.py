@@ -1,0 +1,13 @@
+"""Strict arithmetic for all tests, and compiled programs kept between them."""
+
+import os
+from pathlib import Path
+
+CACHE = Path(__file__).parent.parent / ".jax_cache"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # also for the commands that tests start
+
+import jax
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
