@@ -6,8 +6,6 @@ import difflib
 import importlib.util
 import os
 import sys
-import types
-import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,13 +42,6 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def _kind(annotation: Any) -> Any:
-    """The type of an option that may be None."""
-    if isinstance(annotation, types.UnionType):
-        return next(t for t in typing.get_args(annotation) if t is not type(None))
-    return annotation
-
-
 def _add_config(parser: argparse.ArgumentParser) -> None:
     for field in dataclasses.fields(Config):
         help = field.metadata["help"]
@@ -59,7 +50,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
             help += f" [{shown}]"
         if field.name in KNOBS:
             help += "; several values, separated by commas, are run side by side"
-        kind = _PARSERS[_kind(field.type)]
+        kind = _PARSERS[field.type]
         if field.name == "method":
             parser.add_argument("method", nargs="?", default=field.default, metavar="METHOD", help=help)
         else:

@@ -25,41 +25,44 @@ def option(help: str, default: Any = None, metavar: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Config:
-    """None means: what suits the method and the environment. Knobs take several values at once, one run each."""
+    """Types are those after `resolve`; before it None means: what suits the method and the environment.
+
+    Knobs take several values at once, one run each.
+    """
 
     method: str = option("row of Table 1: see `vgcrl list methods`", "diayn")
     env: str = option("environment: see `vgcrl list envs`", "pointmass")
-    steps: int | None = option("environment steps of each run")
+    steps: int = option("environment steps of each run")
     seeds: int = option("runs with different seeds, trained together", 3)
     seed: int = option("the first seed", 0)
-    envs: int | None = option("environments side by side in each run")
+    envs: int = option("environments side by side in each run")
     engine: str = option("simulator: " + "|".join(ENGINES), "auto")
-    dims: int | None = option("dimensions of the point mass")
-    wind: tuple[float, ...] | None = option("range of the random force on each dimension", metavar="R0,R1,...")
-    projection_dim: int | None = option("rows M of the projection W")
-    projection_seed: int | None = option("seed of the projection W")
-    goal_dim: int | None = option("dimension of z, or number of categories")
-    features: str | None = option("dimensions of the observation that q sees: all|position|velocity|0,1,5")
-    posterior: str | None = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
+    dims: int = option("dimensions of the point mass")
+    wind: tuple[float, ...] = option("range of the random force on each dimension", metavar="R0,R1,...")
+    projection_dim: int = option("rows M of the projection W")
+    projection_seed: int = option("seed of the projection W")
+    goal_dim: int = option("dimension of z, or number of categories")
+    features: str = option("dimensions of the observation that q sees: all|position|velocity|0,1,5")
+    posterior: str = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
     sigma: float = option("standard deviation of q where it is fixed, and at the start where it is learned", 1.0)
     components: int = option("components of a mixture", 8)
-    relabel: str | None = option("goals for the policy update: " + "|".join(RELABELS))
-    relabel_fraction: tuple[float, ...] | None = option("share of a batch that is relabelled (knob)", metavar="P")
+    relabel: str = option("goals for the policy update: " + "|".join(RELABELS))
+    relabel_fraction: tuple[float, ...] = option("share of a batch that is relabelled (knob)", metavar="P")
     relabel_state: str = option("state a goal is read off: " + "|".join(LATER), "final")
     spectral_norm: tuple[float, ...] = option("bound on every layer of q, 0 is off (knob)", (0.0,), metavar="C")
-    hidden: tuple[int, ...] | None = option("hidden layers of every network", metavar="H1,H2")
-    batch: int | None = option("transitions per update")
-    learning_rate: tuple[float, ...] | None = option("of policy, critics and temperature (knob)", metavar="LR")
-    posterior_learning_rate: tuple[float, ...] | None = option("of q (knob)", metavar="LR")
+    hidden: tuple[int, ...] = option("hidden layers of every network", metavar="H1,H2")
+    batch: int = option("transitions per update")
+    learning_rate: tuple[float, ...] = option("of policy, critics and temperature (knob)", metavar="LR")
+    posterior_learning_rate: tuple[float, ...] = option("of q (knob)", metavar="LR")
     discount: float = option("γ", 0.99)
     target_rate: float = option("τ: share of the critics that the targets take over at each update", 0.005)
-    target_entropy: float | None = option("of the policy; default −|A|/2")
-    updates_per_step: float | None = option("gradient updates per environment step")
-    random_steps: int | None = option("environment steps of random actions before learning starts")
-    replay: int | None = option("environment steps kept for learning")
-    evaluate_every: int | None = option("environment steps between evaluations; default a twentieth of --steps")
+    target_entropy: float = option("of the policy; default −|A|/2")
+    updates_per_step: float = option("gradient updates per environment step")
+    random_steps: int = option("environment steps of random actions before learning starts")
+    replay: int = option("environment steps kept for learning")
+    evaluate_every: int = option("environment steps between evaluations; default a twentieth of --steps")
     evaluate_episodes: int = option("held-out episodes per evaluation and run", 100)
-    checkpoint_every: int | None = option("environment steps between checkpoints; default as evaluations")
+    checkpoint_every: int = option("environment steps between checkpoints; default as evaluations")
 
     def build_env(self) -> Env:
         row = ENVS[self.env]
@@ -105,7 +108,8 @@ class Config:
         unknown = sorted(set(values) - known)
         if unknown:
             raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(known))}")
-        return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        typed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return Config(**typed)
 
 
 def flag(name: str) -> str:

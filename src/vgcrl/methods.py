@@ -10,7 +10,7 @@ from vgcrl.types import EnvSpec
 
 class Method(NamedTuple):
     goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # spec, features, goal dimension
-    space: type  # of the goal space
+    space: type[GoalSpace]
     posteriors: tuple[str, ...]  # those it may use, the default first
     q: str
     learned: str

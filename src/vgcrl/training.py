@@ -5,7 +5,7 @@ import fcntl
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from vgcrl.metrics import interval
 from vgcrl.program import Program, RunState, compile_config
 
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
+START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", "lgr_v")
 
 
@@ -66,7 +67,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Generator[None]:
     """One process at a time may write a run."""
     with (folder / ".lock").open("w") as file:
         try:
@@ -79,7 +80,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
+def _stop_requests() -> Generator[Callable[[], bool]]:
     """Ctrl-C and SIGTERM ask for a stop at the end of the chunk; a second Ctrl-C is not held back."""
     asked: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -113,7 +114,7 @@ def _check_finite(program: Program, runs: RunState) -> None:
 def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display) -> Run:
     config, size = program.config, program.steps_per_iteration
     total = -(-config.steps // size)
-    evaluate_every, checkpoint_every = (max(1, e // size) for e in (config.evaluate_every, config.checkpoint_every))
+    evaluate_every, checkpoint_every = (-(-e // size) for e in (config.evaluate_every, config.checkpoint_every))
     i, wall, chunk, speed = counters["iteration"], counters["wall"], 1, 0.0
     lines = read_lines(folder / "metrics.jsonl")
     last = lines[-1] if lines else {"step": -1}
@@ -162,7 +163,7 @@ def start(config: Config, folder: Path, *, quiet: bool = False) -> Run:
         raise UsageError(f"--out {folder} cannot be created: {error.strerror}; valid: a writable place") from None
     with _locked(folder), Display(f"{config.method} on {config.env}", config.steps, quiet) as display:
         (folder / "config.json").write_text(config.to_json())
-        return _loop(program, folder, program.init(), {"iteration": 0, "wall": 0.0}, display)
+        return _loop(program, folder, program.init(), START, display)
 
 
 def read_config(folder: Path) -> Config:
@@ -194,7 +195,7 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Ru
         if (folder / "checkpoints").exists():
             runs, counters = checkpoint.newest(folder, program.shapes(), display.note)
         else:  # killed before the first checkpoint: nothing is lost by starting over
-            runs, counters = program.init(), {"iteration": 0, "wall": 0.0, "step": 0}
+            runs, counters = program.init(), START
         if steps is not None and steps < counters["step"]:
             raise UsageError(f"--steps {steps} is less than the {counters['step']} already done; valid: more than that")
         (folder / "config.json").write_text(config.to_json())

@@ -23,9 +23,10 @@ class Env(NamedTuple):
 class VecEnv(Protocol):
     """All the loop sees. `native` environments can be traced into one program with the learner."""
 
-    spec: EnvSpec
-    native: bool
-
+    @property
+    def spec(self) -> EnvSpec: ...
+    @property
+    def native(self) -> bool: ...
     def reset(self, key: Array) -> tuple[Any, Array]: ...
     def step(self, state: Any, action: Array, key: Array) -> tuple[Any, Step]: ...
 
