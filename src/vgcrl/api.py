@@ -109,21 +109,22 @@ def lgr(
     `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes that have no time limit.
     """
     goals = np.atleast_2d(np.asarray(targets, np.float32))
-    episode = _native_episode(env) if isinstance(env, (str, Env)) else _gymnasium_episode(env, max_steps)
+    if isinstance(env, str):
+        env = make(env)
+    width = env.spec.obs_dim if isinstance(env, Env) else env.observation_space.shape[0]
+    if goals.shape[1:] != (width,):
+        raise ValueError(f"targets have {goals.shape[-1]} dimensions, observations {width}")
+    episode = _native_episode(env) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
     total = 0.0
     for i, target in enumerate(goals):
         z = embed(target)
         final = np.asarray(episode(lambda obs, z=z: policy(obs, z), seed + i), np.float64)
-        if final.shape != target.shape:
-            raise ValueError(f"targets have {target.size} dimensions, observations {final.size}")
         error = (final - target) ** 2
         total += float(np.sum(error if dims is None else error[list(dims)]))
     return total / len(goals)
 
 
-def _native_episode(env: str | Env) -> Callable:
-    if isinstance(env, str):
-        env = make(env)
+def _native_episode(env: Env) -> Callable:
     reset, step = jax.jit(env.reset), jax.jit(env.step)
 
     def episode(act: Callable, seed: int) -> Any:

@@ -1,18 +1,28 @@
 """Adam with the learning rate as an argument, so that it can differ per run."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-import optax
+import jax.numpy as jnp
 from jax import Array
 
-_adam = optax.scale_by_adam()
+B1, B2, EPSILON = 0.9, 0.999, 1e-8
 
 
-def adam_init(params: Any) -> Any:
-    return _adam.init(params)
+class AdamState(NamedTuple):
+    count: Array
+    mean: Any
+    square: Any
 
 
-def adam_step(params: Any, grads: Any, state: Any, learning_rate: Array) -> tuple[Any, Any]:
-    direction, state = _adam.update(grads, state)
-    return jax.tree.map(lambda p, d: p - learning_rate * d, params, direction), state
+def adam_init(params: Any) -> AdamState:
+    return AdamState(jnp.zeros(()), jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params))
+
+
+def adam_step(params: Any, grads: Any, state: AdamState, learning_rate: Array) -> tuple[Any, AdamState]:
+    count = state.count + 1
+    mean = jax.tree.map(lambda m, g: B1 * m + (1 - B1) * g, state.mean, grads)
+    square = jax.tree.map(lambda s, g: B2 * s + (1 - B2) * g**2, state.square, grads)
+    rate, scale = learning_rate / (1 - B1**count), jax.lax.rsqrt(1 - B2**count)
+    step = jax.tree.map(lambda p, m, s: p - rate * m / (jnp.sqrt(s) * scale + EPSILON), params, mean, square)
+    return step, AdamState(count, mean, square)

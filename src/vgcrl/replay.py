@@ -69,7 +69,7 @@ def add(replay: Replay, step: Transition, last: Array) -> Replay:
         z=replay.z.at[here, env].set(step.z),
         terminal=replay.terminal.at[here, env].set(step.terminal),
         link=link,
-        head=head + 1 + last,
+        head=head + jnp.where(last, 2, 1),
         start=jnp.where(last, head + 2, start),
         oldest=oldest,
     )

@@ -2,6 +2,7 @@
 
 import io
 import re
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import jinja2
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from vgcrl import __version__, figures, training
+from vgcrl import figures, training
 from vgcrl.logs import read_lines
 
 
@@ -76,7 +77,7 @@ def run_page(folder: Path) -> Page:
         rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]
         sections.append(Section("What q learned (first seed)", table=Table(["", "value"], rows)))
     effort = f"{counters['step']:,} environment steps per run, {config.seeds} seeds, {counters['wall']:.0f} s"
-    lead = f"{effort}; vgcrl {__version__}."
+    lead = f"{effort}; vgcrl {version('vgcrl')}."
     return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
 
 

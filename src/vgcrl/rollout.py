@@ -55,8 +55,8 @@ def episodes(
         state, obs, final, running = carry
         state, out = env.step(state, jax.vmap(act)(obs, z), key)
         final = jnp.where(running[:, None], out.next_obs, final)
-        measured = jax.tree.map(lambda m: jnp.sum(m * running), jax.vmap(measure)(out.next_obs, z))
-        return (state, out.obs, final, running & ~out.last), (measured, jnp.sum(running))
+        measured = jax.tree.map(lambda m: jnp.sum(jnp.where(running, m, 0)), jax.vmap(measure)(out.next_obs, z))
+        return (state, out.obs, final, running & ~out.last), (measured, jnp.sum(running.astype(jnp.float32)))
 
     carry = state, obs, obs, jnp.ones(z.shape[0], bool)
     (_, _, final, _), (sums, counts) = jax.lax.scan(step, carry, jax.random.split(key_steps, env.spec.horizon))

@@ -97,7 +97,7 @@ def sac(
 
         next_action, next_log_pi = jax.vmap(sample_action, (None, 0, 0))(state.actor, next_x, next_noise)
         next_q = values(state.targets, next_x, next_action).min(axis=0)
-        goal = reward + discount * (1 - batch.terminal) * (next_q - alpha * next_log_pi)
+        goal = reward + jnp.where(batch.terminal, 0.0, discount * (next_q - alpha * next_log_pi))
 
         loss_q, grad_q = jax.value_and_grad(critic_loss)(state.critics, x, batch.action, stop_gradient(goal))
         (loss_pi, log_pi), grad_pi = jax.value_and_grad(actor_loss, has_aux=True)(

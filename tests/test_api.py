@@ -1,0 +1,89 @@
+"""From Python: train, load, ask for a state, and score policies trained elsewhere."""
+
+import jax
+import numpy as np
+import pytest
+
+import vgcrl
+from tiny import TINY
+from vgcrl.envs.pointmass import ARENA
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return vgcrl.train("vgcrl", out=tmp_path_factory.mktemp("api") / "run", **TINY)
+
+
+def test_train_returns_the_run(run):
+    assert run.metrics[-1] == run.last
+    assert run.last["step"] == 640
+    assert not run.interrupted
+
+
+def test_policy_acts_for_a_state_and_for_a_goal(run):
+    policy = vgcrl.load(run.dir)
+    obs, target = np.zeros(4), np.array([1.0, -1.0, 0, 0])
+    action = policy.act(obs, goal_state=target)
+    assert action.shape == (2,)
+    assert np.all(np.abs(action) <= 1)
+    z = policy.embed(target)
+    assert np.all(np.abs(z) <= 1)
+    np.testing.assert_allclose(policy.act(obs, z=z), action, atol=1e-5)
+    other = vgcrl.load(run.dir, seed=1)
+    assert not np.allclose(other.act(obs, goal_state=target), action)
+
+
+def test_policy_refuses_what_it_cannot_mean(run):
+    policy = vgcrl.load(run.dir)
+    with pytest.raises(ValueError, match="name one goal"):
+        policy.act(np.zeros(4))
+    with pytest.raises(ValueError, match=r"goal_state has shape \(2,\)"):
+        policy.act(np.zeros(4), goal_state=np.zeros(2))
+    with pytest.raises(ValueError, match="lies in"):
+        policy.act(np.zeros(4), z=[2.0, 0.0])
+    with pytest.raises(vgcrl.UsageError, match="seed 9"):
+        vgcrl.load(run.dir, seed=9)
+    with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
+        vgcrl.train(stepz=3)
+
+
+def controller(obs, z):
+    """A hand-made policy that goes to a place and stays: z is the place."""
+    n = len(z)
+    return np.clip(4 * (z - obs[:n]) - 2 * obs[n:], -1, 1)
+
+
+def test_lgr_knows_good_from_bad():
+    """A proportional controller reaches any place; standing still misses by the variance of start and target."""
+    targets = np.array([[1.0, 1.0, 0, 0], [-0.5, 0.2, 0, 0], [0.0, -1.2, 0, 0]])
+    good = vgcrl.lgr(controller, lambda s: s[:2], "pointmass", targets)
+    still = vgcrl.lgr(lambda obs, z: np.zeros(2), lambda s: s[:2], "pointmass", targets)
+    assert good < 1e-3 < 0.3 < still
+    assert vgcrl.lgr(controller, lambda s: s[:2], vgcrl.make("pointmass"), targets) == good
+    assert vgcrl.lgr(controller, lambda s: s[:2], "pointmass", targets, dims=(2, 3)) < good
+    with pytest.raises(ValueError, match="dimensions"):
+        vgcrl.lgr(controller, lambda s: s[:1], "pointmass", [[1.0]])
+
+
+def test_lgr_of_a_gymnasium_environment():
+    """The same point mass behind Gymnasium's interface gives the same number."""
+    gymnasium = pytest.importorskip("gymnasium")
+    native = vgcrl.make("pointmass")
+
+    class Wrapped(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,))
+        action_space = gymnasium.spaces.Box(-1, 1, (2,))
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            key, self.key = jax.random.split(jax.random.key(seed))
+            self.sim, obs = native.reset(key)
+            return np.asarray(obs), {}
+
+        def step(self, action):
+            self.sim, obs, _ = native.step(self.sim, np.asarray(action, np.float32), self.key)
+            return np.asarray(obs), 0.0, False, False, {}
+
+    targets = [[ARENA / 2, 0.0, 0.0, 0.0]]
+    theirs = vgcrl.lgr(controller, lambda s: s[:2], Wrapped(), targets, max_steps=native.spec.horizon)
+    assert theirs == pytest.approx(vgcrl.lgr(controller, lambda s: s[:2], "pointmass", targets), rel=1e-3)

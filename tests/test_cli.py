@@ -1,0 +1,162 @@
+"""The command line: bad input is one line naming the option, the fault and what is valid; exit code 2; nothing written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tiny import flags
+from vgcrl.cli import main
+from vgcrl.methods import METHODS
+
+BAD = {
+    "unknown command": (["trian"], "trian"),
+    "no command": ([], "COMMAND"),
+    "unknown method": (["train", "dyain"], "did you mean diayn"),
+    "unknown env": (["train", "diayn", "--env", "pointmas"], "did you mean pointmass"),
+    "unknown option": (["train", "--goaldim", "3"], "did you mean --goal-dim"),
+    "abbreviated option": (["train", "--step", "3"], "did you mean --steps"),
+    "zero steps": (["train", "--steps", "0"], "--steps 0"),
+    "negative steps": (["train", "--steps", "-5"], "--steps -5"),
+    "no number": (["train", "--steps", "many"], "--steps"),
+    "a fraction of a step": (["train", "--steps", "1.5"], "--steps"),
+    "zero seeds": (["train", "--seeds", "0"], "--seeds 0"),
+    "negative seed": (["train", "--seed", "-1"], "--seed -1"),
+    "zero envs": (["train", "--envs", "0"], "--envs 0"),
+    "wind too long": (["train", "gcrl", "--env", "windy-pointmass", "--wind", "1,2,3"], "--wind has 3"),
+    "wind without dims": (
+        ["train", "gcrl", "--env", "windy-pointmass", "--dims", "3", "--wind", "1,2"],
+        "--wind has 2",
+    ),
+    "wind not finite": (["train", "gcrl", "--env", "windy-pointmass", "--wind", "0,inf"], "--wind inf"),
+    "wind no number": (["train", "gcrl", "--env", "windy-pointmass", "--wind", "0,x"], "--wind"),
+    "wind where none blows": (["train", "--wind", "1,2"], "windy-pointmass"),
+    "projection of nothing": (["train", "--projection-dim", "3"], "projected-pointmass"),
+    "negative bound": (["train", "--spectral-norm", "-1"], "--spectral-norm -1"),
+    "bound without layers": (["train", "gcrl", "--spectral-norm", "2"], "--spectral-norm"),
+    "goal-dim of states": (["train", "gcrl", "--goal-dim", "7"], "--goal-dim 7"),
+    "one category": (["train", "diayn", "--goal-dim", "1"], "--goal-dim 1"),
+    "zero goal-dim": (["train", "vgcrl", "--goal-dim", "0"], "--goal-dim 0"),
+    "posterior of another": (["train", "diayn", "--posterior", "gmm"], "--posterior 'gmm'"),
+    "unknown relabel": (["train", "--relabel", "hre"], "did you mean her"),
+    "fraction above one": (["train", "--relabel", "her", "--relabel-fraction", "1.5"], "--relabel-fraction 1.5"),
+    "fraction of nothing": (["train", "--relabel", "none", "--relabel-fraction", "0.5"], "--relabel-fraction"),
+    "unknown feature": (["train", "--features", "speed"], "--features 'speed'"),
+    "feature out of range": (["train", "--features", "0,9"], "--features '0,9'"),
+    "feature twice": (["train", "--features", "0,0"], "--features '0,0'"),
+    "unknown engine": (["train", "--engine", "brax"], "--engine 'brax'"),
+    "engine that cannot": (["train", "--engine", "mjx"], "--engine mjx"),
+    "tiny replay": (["train", "--replay", "10"], "--replay 10"),
+    "odd ratio": (["train", "--updates-per-step", "0.3141592653"], "--updates-per-step"),
+    "knobs of unlike length": (["train", "--learning-rate", "1,2,3", "--spectral-norm", "1,2"], "--spectral-norm"),
+    "not a run": (["resume", "."], "not a run directory"),
+    "nowhere": (["evaluate", "no/such/run"], "not a run directory"),
+    "nothing to report": (["report", "no/such/run"], "not a run directory"),
+    "no episodes": (["evaluate", ".", "--episodes", "0"], "--episodes"),
+    "unknown list": (["list", "spells"], "spells"),
+    "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case, capsys, tmp_path, monkeypatch):
+    arguments, expected = BAD[case]
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert expected in err
+    assert "valid" in err or case in ("no command",)
+    assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+def test_occupied_directory_is_left_alone(tmp_path, capsys):
+    (tmp_path / "precious").write_text("data")
+    assert main(["train", "--out", str(tmp_path), *flags()]) == 2
+    assert "holds other files" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["precious"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["train", "agcrl", "--env", "windy-pointmass", "--out", str(out), *flags()]) == 0
+    return out
+
+
+def test_a_second_run_is_not_written_over(run, capsys):
+    before = sorted(p.name for p in run.rglob("*"))
+    assert main(["train", "--out", str(run), *flags()]) == 2
+    assert "holds another run" in capsys.readouterr().err
+    assert sorted(p.name for p in run.rglob("*")) == before
+
+
+def test_evaluate_json(run, capsys):
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json", "--episodes", "6"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert (out["method"], out["env"], out["steps"]) == ("agcrl", "windy-pointmass", 640)
+    assert [row["seed"] for row in out["seeds"]] == [0, 1]
+    for row in out["seeds"]:
+        assert {"F", "log_q", "lgr_z", "lgr_s", "lgr_v"} <= row.keys()
+        assert len(row["posterior"]["sigma"]) == 2
+    mean = np.mean([row["F"] for row in out["seeds"]])
+    assert out["mean"]["F"] == pytest.approx(mean)
+    low, high = out["ci95"]["F"]
+    assert low < mean < high
+
+
+def test_evaluate_repeats_the_last_evaluation(run, capsys):
+    """Same episodes, same checkpoint, same numbers."""
+    capsys.readouterr()
+    main(["evaluate", str(run), "--json"])
+    out = json.loads(capsys.readouterr().out)
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    assert out["mean"] == pytest.approx(last["mean"])
+
+
+@pytest.mark.parametrize("kind", ["npy", "json", "csv"])
+def test_targets_from_a_file(run, tmp_path, capsys, kind):
+    targets = np.array([[0.5, 0.5, 0, 0], [-1, 0, 0, 0]], np.float32)
+    path = tmp_path / f"targets.{kind}"
+    if kind == "npy":
+        np.save(path, targets)
+    elif kind == "json":
+        path.write_text(json.dumps(targets.tolist()))
+    else:
+        np.savetxt(path, targets, delimiter=",")
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json", "--targets", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["mean"]["lgr_s"] > 0
+
+
+def test_bad_targets(run, tmp_path, capsys):
+    narrow, odd = tmp_path / "narrow.csv", tmp_path / "targets.txt"
+    narrow.write_text("1,2\n3,4\n")
+    odd.write_text("1")
+    for path in (narrow, odd, tmp_path / "missing.npy"):
+        capsys.readouterr()
+        assert main(["evaluate", str(run), "--targets", str(path)]) == 2
+        assert "rows of 4 finite numbers" in capsys.readouterr().err
+
+
+def test_evaluate_table_and_report(run, capsys, tmp_path):
+    capsys.readouterr()
+    assert main(["evaluate", str(run)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("mean")
+    page = tmp_path / "page.html"
+    assert main(["report", str(run), "--out", str(page)]) == 0
+    text = page.read_text()
+    assert text.count("<svg") == 2
+    assert "agcrl on windy-pointmass" in text
+    assert "http" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    ).replace("https://matplotlib.org", "")
+
+
+def test_list_is_the_registry(capsys):
+    assert main(["list", "methods"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in out[1:]] == list(METHODS)
+    assert "N(A s, σ²I)" in "\n".join(out)

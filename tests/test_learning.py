@@ -1,0 +1,99 @@
+"""SAC and Adam against known answers; the slow ones train a method to the paper's effect."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy import stats
+
+import vgcrl
+from vgcrl.agents.sac import sac, sample_action, values
+from vgcrl.networks import MLP
+from vgcrl.optim import adam_init, adam_step
+from vgcrl.types import Transition
+
+
+def test_adam_equals_optax():
+    params = {"a": jnp.arange(3.0), "b": jnp.ones((2, 2))}
+    ours, state = params, adam_init(params)
+    adam = optax.adam(1e-2)
+    theirs, other = params, adam.init(params)
+    with jax.numpy_dtype_promotion("standard"):
+        for i in range(20):
+            grads = jax.tree.map(lambda x, i=i: jnp.sin(x + i), ours)
+            ours, state = adam_step(ours, grads, state, jnp.float32(1e-2))
+            updates, other = adam.update(grads, other)
+            theirs = optax.apply_updates(theirs, updates)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_density_of_squashed_actions():
+    """Against the change of variables in float64, where the tanh is not saturated."""
+    actor = MLP.init(jax.random.key(0), (3, 8, 4))
+    x, noise = jnp.ones(3), jnp.array([0.3, -1.2])
+    action, log_pi = sample_action(actor, x, noise)
+    mean, log_std = np.split(np.asarray(actor(x), np.float64), 2)
+    u = np.arctanh(np.asarray(action, np.float64))
+    expected = stats.norm(mean, np.exp(log_std)).logpdf(u).sum() - np.log(1 - np.tanh(u) ** 2).sum()
+    assert float(log_pi) == pytest.approx(expected, abs=1e-4)
+
+
+def learn(reward, terminal, steps, discount=0.9):
+    """SAC on a probe: one state, one action dimension, no goal to speak of."""
+    settings = {"hidden": (32, 32), "discount": discount, "target_rate": 0.05, "target_entropy": -1.0}
+    agent = sac(1, 1, lambda z: z, 1, **settings)
+
+    def body(i, state):
+        key_action, key_update = jax.random.split(jax.random.fold_in(jax.random.key(1), i))
+        action = jax.random.uniform(key_action, (64, 1), minval=-1.0, maxval=1.0)
+        ones = jnp.ones((64, 1))
+        batch = Transition(ones, action, ones, ones, jnp.full(64, terminal))
+        return agent.update(state, batch, reward(action[:, 0]), jnp.float32(3e-3), key_update)[0]
+
+    state = jax.jit(lambda s: jax.lax.fori_loop(0, steps, body, s))(agent.init(jax.random.key(0)))
+    return agent, state
+
+
+def test_probe_one_step():
+    """Terminal after one step: Q is the reward and the policy finds its maximum."""
+    agent, state = learn(lambda a: -((a - 0.5) ** 2), terminal=True, steps=1500)
+    line = jnp.linspace(-0.9, 0.9, 7)[:, None]
+    q = values(state.critics, jnp.ones((7, 2)), line)
+    np.testing.assert_allclose(q, np.tile(-((line[:, 0] - 0.5) ** 2), (2, 1)), atol=0.05)
+    best = agent.best(state, jnp.ones(1), jnp.ones(1))
+    assert float(best[0]) == pytest.approx(0.5, abs=0.1)
+
+
+def test_probe_bootstraps_only_past_time_limits():
+    """Reward 1 for ever: at the target entropy of −1 the bonus costs α per step, so Q = (1 − γα)/(1 − γ)."""
+    _, state = learn(lambda a: jnp.ones_like(a), terminal=False, steps=1500)
+    q = float(values(state.critics, jnp.ones((1, 2)), jnp.zeros((1, 1))).min())
+    alpha = float(jnp.exp(state.log_alpha))
+    assert q == pytest.approx((1 - 0.9 * alpha) / (1 - 0.9), rel=0.15)
+    _, state = learn(lambda a: jnp.ones_like(a), terminal=True, steps=600)
+    assert float(values(state.critics, jnp.ones((1, 2)), jnp.zeros((1, 1))).min()) == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.slow
+def test_default_run_discriminates_ten_skills(tmp_path):
+    run = vgcrl.train(out=tmp_path / "run")
+    assert min(row["lgr_z"] for row in run.last["seeds"]) >= 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wind", [(0.0, 40.0), (40.0, 0.0), (30.0, 0.0, 60.0)])
+def test_adaptive_variance_finds_the_windless_dimension(tmp_path, wind):
+    run = vgcrl.train("agcrl", env="windy-pointmass", dims=len(wind), wind=wind, out=tmp_path / "run")
+    calm = wind.index(0.0)
+    for row in run.last["seeds"]:
+        sigma = row["posterior"]["sigma"]
+        assert all(sigma[calm] < 0.6 * s for i, s in enumerate(sigma) if i != calm)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", ["gaussian", "gmm"])
+def test_continuous_goals_beat_an_uninformed_mode(tmp_path, posterior):
+    run = vgcrl.train("vgcrl", posterior=posterior, out=tmp_path / "run")
+    assert max(row["lgr_z"] for row in run.last["seeds"]) < 0.1 < 1 / 3

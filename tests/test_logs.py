@@ -1,0 +1,35 @@
+"""Event files as TensorBoard reads them, and lines cut off by a kill."""
+
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+from vgcrl.logs import Events, append_line, read_lines, to_json, truncate_lines
+
+
+def test_tensorboard_reads_what_we_write(tmp_path):
+    events = Events(tmp_path)
+    written = {(step, "F"): step / 7 for step in (0, 1, 127, 128, 3_000_000_000)}
+    for (step, name), value in written.items():
+        events.scalars(step, {name: value, "lgr_z": 0.5})
+    events.close()
+    (path,) = tmp_path.iterdir()
+    read = {}
+    for event in EventFileLoader(str(path)).Load():
+        for value in event.summary.value:
+            read[event.step, value.tag] = value.tensor.float_val[0] if value.tensor.float_val else value.simple_value
+    for key, value in written.items():
+        assert abs(read[key] - value) <= 1e-6 * max(1, abs(value))
+    assert len(read) == 2 * len(written)
+
+
+def test_lines_after_a_checkpoint_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    for step in (0, 10, 20):
+        append_line(path, {"step": step})
+    with path.open("a") as file:
+        file.write('{"step": 3')
+    truncate_lines(path, 10)
+    assert read_lines(path) == [{"step": 0}, {"step": 10}]
+
+
+def test_json_is_strict():
+    assert to_json({"a": [float("nan"), 1.0, {"b": float("inf")}]}) == '{"a": [null, 1.0, {"b": null}]}'

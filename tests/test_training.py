@@ -1,0 +1,198 @@
+"""Runs: bit for bit the same again, after a kill, and after damage; stopped by a signal or a bad observation."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tiny import flags
+from vgcrl import training
+from vgcrl.cli import main
+from vgcrl.envs import ENVS, Env
+from vgcrl.logs import read_lines
+
+
+def newest(run: Path) -> Path:
+    return max((run / "checkpoints").iterdir())
+
+
+def assert_same_state(one: Path, two: Path):
+    """Parameters, optimisers, replay, environments and keys, to the bit; and the same metrics on the way."""
+    a, b = (load_file(newest(run) / "state.safetensors") for run in (one, two))
+    assert newest(one).name == newest(two).name
+    assert a.keys() == b.keys()
+    assert all(np.array_equal(a[k], b[k], equal_nan=True) for k in a)
+    lines = [[{**line, "wall": 0} for line in read_lines(run / "metrics.jsonl")] for run in (one, two)]
+    assert lines[0] == lines[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An uninterrupted run."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    assert main(["train", "--out", str(out), *flags()]) == 0
+    return out
+
+
+def start(out: Path, *options: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "vgcrl.cli", "train", "--out", str(out), *flags(), *options]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.005)
+    assert condition(), process.stderr.read() if process.poll() is not None else "timed out"
+
+
+def test_run_directory(whole):
+    assert {"config.json", "metrics.jsonl", "checkpoints", "events", "report.html"} <= {p.name for p in whole.iterdir()}
+    lines = read_lines(whole / "metrics.jsonl")
+    assert [line["step"] for line in lines] == [0, 160, 320, 480, 640]
+    assert all(line["wall"] >= 0 and len(line["seeds"]) == 2 for line in lines)
+    assert len(list((whole / "checkpoints").iterdir())) == 2
+
+
+def test_same_seed_same_bits(whole, tmp_path):
+    assert main(["train", "--out", str(tmp_path / "again"), *flags()]) == 0
+    assert_same_state(whole, tmp_path / "again")
+
+
+def test_other_seed_other_bits(whole, tmp_path):
+    assert main(["train", "--out", str(tmp_path / "other"), *flags(seed=7)]) == 0
+    assert (
+        read_lines(whole / "metrics.jsonl")[-1]["mean"] != read_lines(tmp_path / "other" / "metrics.jsonl")[-1]["mean"]
+    )
+
+
+def test_killed_and_resumed_is_bit_identical(whole, tmp_path):
+    """SIGKILL as soon as the second checkpoint is there, in the middle of whatever it does then."""
+    out = tmp_path / "killed"
+    process = start(out)
+    wait_for(lambda: len(list(out.glob("checkpoints/*"))) >= 2, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert int(newest(out).name) < 640, "the kill came too late to test anything"
+    with (out / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 999, "wal')  # a line cut off by the kill
+    assert main(["resume", str(out)]) == 0
+    assert_same_state(whole, out)
+
+
+def test_interrupted_run_saves_and_resumes(whole, tmp_path):
+    out = tmp_path / "stopped"
+    process = start(out)
+    wait_for(lambda: list(out.glob("checkpoints/*")), process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert f"vgcrl resume {out}" in said
+    assert main(["resume", str(out)]) == 0
+    assert_same_state(whole, out)
+
+
+def test_extended_run_equals_a_longer_one(whole, tmp_path):
+    out = tmp_path / "short"
+    assert main(["train", "--out", str(out), *flags(steps=320)]) == 0
+    assert main(["resume", str(out), "--steps", "640"]) == 0
+    assert_same_state(whole, out)
+    assert json.loads((out / "config.json").read_text())["steps"] == 640
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "missing"])
+def test_damaged_checkpoint_is_named_and_the_one_before_used(whole, tmp_path, damage, capsys):
+    out = tmp_path / "damaged"
+    assert main(["train", "--out", str(out), *flags()]) == 0
+    file = newest(out) / "state.safetensors"
+    data = bytearray(file.read_bytes())
+    if damage == "truncate":
+        file.write_bytes(data[:-100])
+    elif damage == "flip":
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    else:
+        file.unlink()
+    capsys.readouterr()
+    assert main(["resume", str(out)]) == 0
+    said = capsys.readouterr().err
+    assert "damaged" in said
+    assert str(file) in said.replace("\n", "")
+    assert_same_state(whole, out)
+
+
+def test_no_sound_checkpoint_is_an_error(tmp_path, capsys):
+    out = tmp_path / "all-damaged"
+    assert main(["train", "--out", str(out), *flags(steps=160)]) == 0
+    for file in out.glob("checkpoints/*/state.safetensors"):
+        file.write_bytes(b"nothing")
+    assert main(["resume", str(out)]) == 2
+    assert "no sound checkpoint" in capsys.readouterr().err
+
+
+def test_other_layout_is_refused(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "old"
+    assert main(["train", "--out", str(out), *flags(steps=160)]) == 0
+    monkeypatch.setattr(training.checkpoint, "LAYOUT", 99)
+    capsys.readouterr()
+    assert main(["resume", str(out)]) == 2
+    assert "layout 1, this version reads layout 99" in capsys.readouterr().err
+
+
+def test_one_process_at_a_time(whole, capsys):
+    with training._locked(whole):
+        assert main(["resume", str(whole)]) == 2
+    assert "another process" in capsys.readouterr().err
+
+
+def test_observation_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
+    """The message names environment and step, and what was saved before stays."""
+    row = ENVS["pointmass"]
+
+    def broken(dims):
+        env = row.build(dims)
+
+        def step(sim, action, key):
+            sim, obs, terminal = env.step(sim[0], action, key), sim[1] + 1, None
+            (inner, obs, terminal), count = sim, obs
+            return (inner, count), jnp.where(count > 60, jnp.nan, obs), terminal
+
+        def reset(key):
+            sim, obs = env.reset(key)
+            return (sim, jnp.zeros((), jnp.int32)), obs
+
+        return Env(env.spec, reset, step)
+
+    monkeypatch.setitem(ENVS, "pointmass", row._replace(build=broken))
+    out = tmp_path / "nan"
+    assert main(["train", "--out", str(out), *flags()]) == 2
+    said = capsys.readouterr().err
+    assert "pointmass: observation not finite in environment 0 of seed 0 at step 244" in said
+    assert int(newest(out).name) == 160
+    assert all(
+        np.all(np.isfinite(v)) for k, v in load_file(newest(out) / "state.safetensors").items() if "learner" in k
+    )
+
+
+def test_huge_wind_is_caught_the_same_way(tmp_path):
+    out = str(tmp_path / "storm")
+    assert main(["train", "gcrl", "--env", "windy-pointmass", "--wind", "0,1e38", "--out", out, *flags()]) == 2
+
+
+def test_checkpoints_hold_no_pickle(whole):
+    """The file is a safetensors header and raw numbers: what is not in the header's ranges does not exist."""
+    data = (newest(whole) / "state.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    assert 8 + size + max(ends) == len(data)
+    assert not any(p.suffix in (".pkl", ".pickle") for p in whole.rglob("*"))
+    assert os.access(whole / "report.html", os.R_OK)
