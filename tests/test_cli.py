@@ -1,4 +1,4 @@
-"""The command line: bad input is one line naming the option, the fault and what is valid; exit code 2; nothing written."""
+"""Bad input is one line naming the option, the fault and what is valid; exit code 2; nothing is written."""
 
 import json
 

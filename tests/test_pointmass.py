@@ -115,7 +115,7 @@ def test_environment_contract(name):
 
 def test_projection_is_applied_to_positions_and_velocities():
     plain = resolve(Config(env="pointmass")).build_env()
-    seen = resolve(Config(env="projected-pointmass", projection_dim=5, projection_seed=3)).build_env()
+    seen = resolve(Config(env="projected-pointmass", projection_dim=5, projection_seed=(3,))).build_env()
     w = np.array(seen.spec.facts["projection"])
     assert w.shape == (5, 2)
     (sim, raw), (_, obs) = plain.reset(jax.random.key(0)), seen.reset(jax.random.key(0))
@@ -124,5 +124,5 @@ def test_projection_is_applied_to_positions_and_velocities():
     _, raw, _ = plain.step(sim, action, jax.random.key(1))
     _, obs, _ = seen.step(sim, action, jax.random.key(1))
     np.testing.assert_allclose(obs, np.concatenate([w @ raw[:2], w @ raw[2:]]), rtol=1e-4, atol=1e-5)
-    other = resolve(Config(env="projected-pointmass", projection_dim=5, projection_seed=4)).build_env()
+    other = resolve(Config(env="projected-pointmass", projection_dim=5, projection_seed=(4,))).build_env()
     assert not np.allclose(w, other.spec.facts["projection"])

@@ -58,7 +58,7 @@ def updates_per_second(runs: int = 1, count: int = 100) -> float:
     goals, key = Discrete(GOALS), jax.random.key(0)
     hidden = (WIDTH, WIDTH)
     agent = sac(OBS, ACTIONS, goals.embed, GOALS, hidden=hidden, discount=0.99, target_rate=0.005, target_entropy=-3.0)
-    knobs = Knobs(*(jnp.float32(x) for x in (3e-4, 3e-4, 0.5, jnp.inf)))
+    knobs = Knobs(*(jnp.float32(x) for x in (3e-4, 3e-4, 0.5, jnp.inf, 0)))
 
     def init(key: jax.Array) -> learner.LearnerState:
         build = Build(OBS, GOALS, hidden, Linear, 1.0, 8, 5.0)

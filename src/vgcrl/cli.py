@@ -90,8 +90,13 @@ def parser() -> Parser:
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
     report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+    reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
+    reproduce.add_argument("name", metavar="NAME|all")
+    reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
+    reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
     listing = command("list", "what there is")
-    listing.add_argument("what", nargs="?", choices=("methods", "envs"), metavar="methods|envs")
+    kinds = ("methods", "envs", "experiments")
+    listing.add_argument("what", nargs="?", metavar="|".join(kinds))
     bench = command("bench", "updates/s and env steps/s on this machine")
     bench.add_argument("--peer", metavar="sb3", help="also time this peer, if it is installed")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
@@ -148,13 +153,19 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(f"report needs {', '.join(missing)}; valid: pip install 'vgcrl[report]'")
+    _need_report("report")
+    from vgcrl.experiments import read_page
     from vgcrl.report import run_page, write
 
-    print(write([run_page(folder) for folder in args.dirs], args.out or args.dirs[0] / "report.html"))
+    pages = [(read_page if (d / "result.json").exists() else run_page)(d) for d in args.dirs]
+    print(write(pages, args.out or args.dirs[0] / "report.html"))
     return 0
+
+
+def _need_report(command: str) -> None:
+    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(f"{command} needs {', '.join(missing)}; valid: pip install 'vgcrl[report]'")
 
 
 def _print_table(columns: list[str], rows: list[list[str]]) -> None:
@@ -167,12 +178,33 @@ def _list(args: argparse.Namespace) -> int:
     from vgcrl.envs import ENVS
     from vgcrl.methods import METHODS
 
+    if args.what is not None:
+        one_of("list", args.what, ("methods", "envs", "experiments"))
     if args.what in (None, "methods"):
         rows = [[n, m.space.label, m.space.prior, m.q, m.learned, m.technique] for n, m in METHODS.items()]
         _print_table(["method", "goal space", "prior", "q(z|s)", "learned", "technique"], rows)
     if args.what in (None, "envs"):
         rows = [[n, " ".join(map(flag, row.options)), row.describe] for n, row in ENVS.items()]
         _print_table(["env", "options", "what it is"], rows)
+    if args.what in (None, "experiments"):
+        _need_report("list experiments")
+        from vgcrl.experiments import EXPERIMENTS
+
+        _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
+    return 0
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    _need_report("reproduce")
+    from vgcrl.experiments import EXPERIMENTS, reproduce
+
+    one_of("experiment", args.name, [*EXPERIMENTS, "all"])
+    for name in EXPERIMENTS if args.name == "all" else [args.name]:
+        command = ["vgcrl", "reproduce", name, *(["--quick"] if args.quick else [])]
+        report = reproduce(name, args.out, args.quick, command, _say)
+        if report is None:
+            return 130
+        print(f"report: {report}")
     return 0
 
 
@@ -195,6 +227,7 @@ COMMANDS = {
     "resume": _resume,
     "evaluate": _evaluate,
     "report": _report,
+    "reproduce": _reproduce,
     "list": _list,
     "bench": _bench,
 }

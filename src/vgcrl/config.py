@@ -10,13 +10,14 @@ from typing import Any
 
 from vgcrl.envs import ENVS, Env
 from vgcrl.errors import UsageError
+from vgcrl.goals import States
 from vgcrl.methods import METHODS
 from vgcrl.relabel import RELABELS
 from vgcrl.replay import LATER, rows_needed
 from vgcrl.types import EnvSpec
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
-KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm")
+KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm", "projection_seed")
 
 
 def option(help: str, default: Any = None, metavar: str = "") -> Any:
@@ -40,7 +41,7 @@ class Config:
     dims: int = option("dimensions of the point mass")
     wind: tuple[float, ...] = option("range of the random force on each dimension", metavar="R0,R1,...")
     projection_dim: int = option("rows M of the projection W")
-    projection_seed: int = option("seed of the projection W")
+    projection_seed: tuple[int, ...] = option("seed of the projection W (knob)", metavar="S")
     goal_dim: int = option("dimension of z, or number of categories")
     features: str = option("dimensions of the observation that q sees: all|position|velocity|0,1,5")
     posterior: str = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
@@ -64,9 +65,12 @@ class Config:
     evaluate_episodes: int = option("held-out episodes per evaluation and run", 100)
     checkpoint_every: int = option("environment steps between checkpoints; default as evaluations")
 
-    def build_env(self) -> Env:
+    def build_env(self, knobs: Any = None) -> Env:
+        """With the values of the knobs in `knobs`, which may be traced; else with those of the first setting."""
         row = ENVS[self.env]
-        return row.build(**{name: getattr(self, name) for name in row.options})
+        values = {name: getattr(self, name) for name in row.options}
+        values |= {name: getattr(knobs, name) if knobs else values[name][0] for name in KNOBS if name in values}
+        return row.build(**values)
 
     def feature_indices(self, spec: EnvSpec) -> tuple[int, ...]:
         return _features(self.features, spec)
@@ -74,12 +78,13 @@ class Config:
     @property
     def settings(self) -> list[dict[str, float]]:
         """The values of the knobs, one entry per setting; every setting is run with every seed."""
-        count = max(len(getattr(self, k)) for k in KNOBS)
-        return [{k: v[i % len(v)] for k in KNOBS for v in [getattr(self, k)]} for i in range(count)]
+        values = {k: getattr(self, k) or (0,) for k in KNOBS}
+        count = max(map(len, values.values()))
+        return [{k: v[i % len(v)] for k, v in values.items()} for i in range(count)]
 
     @property
     def swept(self) -> list[str]:
-        return [k for k in KNOBS if len(getattr(self, k)) > 1]
+        return [k for k in KNOBS if len(getattr(self, k) or ()) > 1]
 
     @property
     def schedule(self) -> tuple[int, int]:
@@ -203,6 +208,10 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}; valid: at least {method.goal_dim_min}")
     if any(c.spectral_norm) and not method.spectral:
         raise UsageError(f"--spectral-norm does not apply to {c.method}, whose q has no layers; valid: 0")
+    if method.space is States and "projection_seed" in c.swept:
+        raise UsageError(
+            f"--projection-seed takes one value for {c.method}, whose prior depends on it; valid: one integer"
+        )
     relabel = c.relabel if c.relabel is not None else method.relabel
     if relabel == "none" and any(c.relabel_fraction or ()):
         raise UsageError("--relabel-fraction does not apply without relabelling; valid: --relabel her or p-her with it")
@@ -231,8 +240,7 @@ def resolve(c: Config) -> Config:
     c = _resolve_env(c)
     spec = c.build_env().spec
     c = _resolve_method(c, spec)
-    lengths = {len(getattr(c, k)) for k in KNOBS} - {1}
-    if len(lengths) > 1:
+    if len(c.swept) > 1 and len({len(getattr(c, k)) for k in c.swept}) > 1:
         raise UsageError(
             f"{', '.join(map(flag, c.swept))} differ in length; valid: one value, or equally many for each knob"
         )

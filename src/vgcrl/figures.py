@@ -53,6 +53,17 @@ def label_map(program: Program, run: RunState, size: int = 121) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(lambda s: run.learner.q(s).mode()))(states)).reshape(size, size)
 
 
+def palette(count: int) -> np.ndarray:
+    return plt.get_cmap("nipy_spectral")(np.linspace(0.05, 0.95, count))
+
+
+def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
+    """The arena coloured by the most likely category."""
+    low, high = program.spec.low[0], program.spec.high[0]
+    picture = palette(program.goals.dim)[label_map(program, run, size)]
+    axis.imshow(picture, origin="lower", extent=(low, high, low, high), alpha=0.35, interpolation="nearest")
+
+
 def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> Figure:
     """What q makes of the arena, and where the policy goes: one trajectory per goal, coloured by its goal."""
     figure, axis = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
@@ -61,11 +72,10 @@ def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> 
     discrete = isinstance(program.goals, Discrete)
     z = jnp.arange(program.goals.dim) if discrete else sample_goals(program.goals, key_goals, goals)
     count = z.shape[0]
-    colours = plt.get_cmap("nipy_spectral")(np.linspace(0.05, 0.95, count))
+    colours = palette(count)
     if discrete:
-        picture = colours[label_map(program, run, size)]
-        axis.imshow(picture, origin="lower", extent=(low, high, low, high), alpha=0.35, interpolation="nearest")
-    env = vectorise(program.config.build_env(), count)
+        draw_labels(axis, program, run, size)
+    env = vectorise(program.config.build_env(run.knobs), count)
     path = jax.jit(lambda: trajectories(env, lambda o, z: program.agent.best(run.learner.agent, o, z), z, key_path))()
     for g in range(count):
         axis.plot(path[:, g, 0], path[:, g, 1], color=colours[g], linewidth=1.2)

@@ -16,7 +16,7 @@ from jax import Array
 from vgcrl import learner, metrics, replay
 from vgcrl.agents.sac import Agent, sac
 from vgcrl.config import KNOBS, Config
-from vgcrl.envs import vectorise
+from vgcrl.envs import Vectorised, vectorise
 from vgcrl.goals import GoalSpace
 from vgcrl.learner import LearnerState
 from vgcrl.methods import METHODS
@@ -62,7 +62,10 @@ def compiler_options() -> dict[str, Any]:
 def compile_config(config: Config) -> Program:
     env = config.build_env()
     spec, features = env.spec, config.feature_indices(env.spec)
-    worlds = vectorise(env, config.envs)
+
+    def worlds(knobs: Knobs, count: int) -> Vectorised:
+        return vectorise(config.build_env(knobs), count)
+
     goals = METHODS[config.method].goals(spec, features, config.goal_dim)
     collects, updates = config.schedule
     how = RELABELS[config.relabel]
@@ -86,7 +89,7 @@ def compile_config(config: Config) -> Program:
     def init(seed: Array, knobs: Knobs) -> RunState:
         key, key_evaluation, key_q, key_agent, key_scene = jax.random.split(jax.random.key(seed), 5)
         state = learner.init(posterior(key_q, knobs), agent, key_agent)
-        scene = begin(worlds, goals, key_scene, config.envs)
+        scene = begin(worlds(knobs, config.envs), goals, key_scene, config.envs)
         example = Transition(
             scene.obs, jnp.zeros((config.envs, spec.action_dim)), scene.obs, scene.z, jnp.zeros(config.envs, bool)
         )
@@ -102,7 +105,7 @@ def compile_config(config: Config) -> Program:
         chosen = jax.vmap(agent.act, (None, 0, 0, 0))(run.learner.agent, scene.obs, scene.z, noise)
         uniform = jax.scipy.special.erf(noise / 2**0.5)  # the same noise through its distribution function
         action = jnp.where(step < config.random_steps, uniform, chosen)
-        scene, transition, last = collect(worlds, goals, scene, action, key_env)
+        scene, transition, last = collect(worlds(run.knobs, config.envs), goals, scene, action, key_env)
         wrong = ~jnp.isfinite(transition.next_obs).all(axis=-1)
         first = (run.fault[0] < 0) & wrong.any()
         fault = jnp.where(first, jnp.stack([step, jnp.argmax(wrong).astype(jnp.int32)]), run.fault)
@@ -138,18 +141,19 @@ def compile_config(config: Config) -> Program:
         return jax.lax.fori_loop(first, first + count, iterate, run)
 
     def evaluate(run: RunState, targets: Array | None, episodes: int) -> dict[str, Any]:
-        q, many = run.learner.q, vectorise(env, episodes)
+        q, many = run.learner.q, worlds(run.knobs, episodes)
         key_goals, key_targets, key_reach = jax.random.split(run.key_evaluation, 3)
         act = partial(agent.best, run.learner.agent)
         out = metrics.evaluate(many, goals, q, act, key_goals, episodes)
         if targets is None:  # states of rest from the environment's own starts
             _, targets = many.reset(key_targets)
-        some = vectorise(env, targets.shape[0])
+        some = worlds(run.knobs, targets.shape[0])
         lgr_s, lgr_v = metrics.latent_goal_reaching(some, act, lambda s: goals.point(q(s)), targets, key_reach)
         return {**out, "lgr_s": lgr_s, "lgr_v": lgr_v, "train": run.info, "posterior": q.learned()}
 
     axis = [(setting, seed) for setting in config.settings for seed in range(config.seed, config.seed + config.seeds)]
-    columns = {k: jnp.array([setting[k] for setting, _ in axis], jnp.float32) for k in KNOBS}
+    columns = {k: jnp.array([setting[k] for setting, _ in axis]) for k in KNOBS}
+    columns = {k: v.astype(jnp.int32 if k == "projection_seed" else jnp.float32) for k, v in columns.items()}
     columns["spectral_norm"] = jnp.where(columns["spectral_norm"] > 0, columns["spectral_norm"], jnp.inf)
     arguments = jnp.array([seed for _, seed in axis]), Knobs(**columns)
     jit = partial(jax.jit, compiler_options=compiler_options())

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -45,7 +46,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
     rows = []
     for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
         row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
-        facts = program.spec.facts if row["posterior"] else {}
+        facts = config.build_env(SimpleNamespace(**setting)).spec.facts if row["posterior"] else {}
         row["posterior"] |= facts
         if "A" in row["posterior"] and "projection" in facts:
             product = np.array(row["posterior"]["A"]) @ np.array(facts["projection"])
@@ -176,6 +177,15 @@ def read_config(folder: Path) -> Config:
         ) from None
     except (OSError, TypeError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
+
+
+def finished(folder: Path) -> bool:
+    """Whether a run has done all its steps and saved its last checkpoint."""
+    if not (folder / "config.json").exists():
+        return False
+    steps = read_config(folder).steps
+    names = [int(p.name) for p in (folder / "checkpoints").glob("*") if p.name.isdigit()]
+    return bool(names) and max(names) >= steps
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:

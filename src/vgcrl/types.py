@@ -50,3 +50,4 @@ class Knobs(NamedTuple):
     posterior_learning_rate: Array
     relabel_fraction: Array
     spectral_norm: Array  # bound on every layer of q; infinity is off
+    projection_seed: Array  # of the matrix an environment is seen through, where it is

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vgcrl.envs import pointmass, projection
-from vgcrl.envs.base import Env, VecEnv, vectorise
+from vgcrl.envs.base import Env, VecEnv, Vectorised, vectorise
 
 
 class EnvRow(NamedTuple):
@@ -42,10 +42,10 @@ ENVS = {
         lambda dims, projection_dim, projection_seed: projection.project(
             pointmass.pointmass(dims), projection_dim, projection_seed
         ),
-        {"dims": 2, "projection_dim": lambda dims, **_: dims, "projection_seed": 0},
+        {"dims": 2, "projection_dim": lambda dims, **_: dims, "projection_seed": (0,)},
         "the same observed through a random matrix W, o = W s",
         SMALL,
     ),
 }
 
-__all__ = ["ENVS", "Env", "EnvRow", "VecEnv", "vectorise"]
+__all__ = ["ENVS", "Env", "EnvRow", "VecEnv", "Vectorised", "vectorise"]

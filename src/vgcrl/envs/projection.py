@@ -1,37 +1,41 @@
 """An environment seen through an unknown linear map: o = W s, for positions and velocities alike."""
 
+import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from vgcrl.envs.base import Env
 
 
-def random_projection(rows: int, columns: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((rows, columns))
+def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
+    return jax.random.normal(jax.random.key(seed), (rows, columns))
 
 
-def project(env: Env, dim: int, seed: int) -> Env:
-    """W ∈ R^{dim×N} with Gaussian entries from `seed`."""
+def project(env: Env, dim: int, seed: int | Array) -> Env:
+    """W ∈ R^{dim×N} with Gaussian entries from `seed`; where that is traced, the ranges of W s are not known."""
     spec = env.spec
     matrix = random_projection(dim, len(spec.position), seed)
-    arena = np.abs(matrix) @ np.array([spec.high[i] for i in spec.position])
-    speed = np.abs(matrix) @ np.array([spec.high[i] for i in spec.velocity])
-    high = tuple(float(x) for x in (*arena, *speed))
     seen = spec._replace(
         obs_dim=2 * dim,
-        low=tuple(-x for x in high),
-        high=high,
+        low=(math.nan,) * 2 * dim,
+        high=(math.nan,) * 2 * dim,
         position=tuple(range(dim)),
         velocity=tuple(range(dim, 2 * dim)),
         features=tuple(range(dim)),
-        facts={**spec.facts, "projection": matrix.tolist()},
     )
+    if not isinstance(seed, Tracer):
+        w, reach = np.asarray(matrix, np.float64), np.array(spec.high)
+        ends = (np.abs(w) @ reach[list(group)] for group in (spec.position, spec.velocity))
+        high = tuple(float(x) for x in np.concatenate([*ends]))
+        seen = seen._replace(low=tuple(-x for x in high), high=high, facts={**spec.facts, "projection": w.tolist()})
 
     def view(obs: Array) -> Array:
-        w = jnp.asarray(matrix, obs.dtype)
+        w = matrix.astype(obs.dtype)
         return jnp.concatenate([w @ obs[jnp.array(spec.position)], w @ obs[jnp.array(spec.velocity)]])
 
     def reset(key: Array) -> tuple[Any, Array]:

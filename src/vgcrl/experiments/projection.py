@@ -1,0 +1,118 @@
+"""linGCRL behind an unknown projection: Figure 3 of the paper. Each W is a run of one program."""
+
+from functools import partial
+from pathlib import Path
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats
+
+from vgcrl import training
+from vgcrl.config import Config
+from vgcrl.envs import vectorise
+from vgcrl.envs.pointmass import ARENA
+from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, restored
+from vgcrl.report import Table, number
+from vgcrl.rollout import sample_goals, trajectories
+
+
+def runs(quick: bool) -> dict[str, Config]:
+    seeds = tuple(range(5 if quick else 16))
+    each = partial(Config, "lingcrl", "projected-pointmass", projection_seed=seeds, seeds=1)
+    steps = 70_000 if quick else 200_000
+    return {f"{m}x2": each(projection_dim=m, steps=steps) for m in (2, 10)}
+
+
+def paths(program: training.Program, run: training.RunState, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Goals from the prior, and the observed positions on the way to each, (step, goal, M)."""
+    key_goals, key_paths = jax.random.split(run.key_evaluation)
+    z = sample_goals(program.goals, key_goals, count)
+    env = vectorise(program.config.build_env(run.knobs), count)
+    act = partial(program.agent.best, run.learner.agent)
+    observed = jax.jit(lambda: trajectories(env, act, z, key_paths))()
+    return np.asarray(z), np.asarray(observed)[..., list(program.spec.position)]
+
+
+def matrices(program: training.Program, run: training.RunState) -> tuple[np.ndarray, np.ndarray]:
+    """A and W."""
+    w = program.config.build_env(run.knobs).spec.facts["projection"]
+    return np.asarray(run.learner.q.learned()["A"]), np.array(w)
+
+
+def marginal_distance(program: training.Program, run: training.RunState) -> float:
+    """Kolmogorov distance between goals recovered at the end of episodes and the prior, mean over dimensions."""
+    _, path = paths(program, run, 500)
+    recovered = path[-1] @ matrices(program, run)[0].T
+    return float(np.mean([stats.kstest(x, stats.uniform(-1, 2).cdf).statistic for x in recovered.T]))
+
+
+def spaces_figure(run_folder: Path, count: int = 2) -> Figure:
+    """The arena, what is observed of it, and the goal space recovered, with two trajectories."""
+    program, run = restored(run_folder)
+    a, w = matrices(program, run)
+    z, path = paths(program, run, count)
+    places = path @ np.linalg.pinv(w).T
+    goal_places = z @ np.linalg.pinv(a @ w).T
+    line = np.linspace(-ARENA, ARENA, 13)
+    grid = np.stack(np.meshgrid(line, line), axis=-1)
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+    panels = (
+        ("arena: state s", lambda s: s),
+        (
+            f"observation o = W s, W is {w.shape[0]}×2" + (" (first two)" if len(w) > 2 else ""),
+            lambda s: (s @ w.T)[..., :2],
+        ),
+        ("recovered goal space: z = A o", lambda s: s @ (a @ w).T),
+    )
+    for axis, (title, view) in zip(axes, panels, strict=True):
+        seen = view(grid)
+        for lines in (seen, seen.swapaxes(0, 1)):
+            axis.plot(lines[..., 0], lines[..., 1], color="0.8", linewidth=0.8)
+        for g, colour in enumerate(("tab:orange", "tab:green")[:count]):
+            trajectory, goal = view(places[:, g]), view(goal_places[g])
+            axis.plot(*trajectory.T, color=colour, linewidth=1.5)
+            axis.plot(*trajectory[0], "o", color="tab:blue")
+            axis.plot(*goal, "x", color=colour, markersize=10, markeredgewidth=3)
+        axis.set_title(title, fontsize=10)
+        axis.set_aspect("equal")
+    axes[2].add_patch(plt.Rectangle((-1, -1), 2, 2, fill=False, linestyle="--"))
+    return figure
+
+
+def compare(found: dict[str, Path]) -> Outcome:
+    claims, rows = [], []
+    for name, folder in found.items():
+        values = np.array([row["posterior"]["singular_values"] for row in last_rows(folder)])
+        ratio = values[:, 1] / values[:, 0]
+        claims.append(
+            Claim(
+                f"W ∈ R^{name}: A·W is a rotation or reflection up to scale (singular values, smaller/larger)",
+                *judge(ratio, least=0.5, full=0.8),
+                paper="a rotated square",
+            )
+        )
+        distances = [marginal_distance(*restored(folder, i)) for i in range(len(values))]
+        claims.append(
+            Claim(
+                f"W ∈ R^{name}: recovered goals match the uniform prior (Kolmogorov distance, 0 is perfect)",
+                *judge(distances, least=0.25, full=0.12, higher=False),
+                paper="match",
+            )
+        )
+        for i, row in enumerate(last_rows(folder)):
+            condition = np.linalg.cond(np.array(row["posterior"]["projection"]))
+            cells = (condition, *values[i], ratio[i], distances[i], row["lgr_z"])
+            rows.append([f"{name}, seed {i}", *map(number, cells)])
+    columns = ["W", "condition of W", "s1(AW)", "s2(AW)", "s2/s1", "KS to prior", "LGR(z)"]
+    figures = {f"Spaces {name}": spaces_figure(folder) for name, folder in found.items()}
+    return Outcome(claims, {"Singular values of A·W": Table(columns, rows)}, figures)
+
+
+EXPERIMENT = Experiment(
+    "Random projections: linear GCRL",
+    "linGCRL recovers the intrinsic dimensions behind an unknown projection, up to rotation, reflection and scale.",
+    runs,
+    compare,
+)

@@ -1,0 +1,127 @@
+"""Adaptive variance on the windy point mass: Figure 2 of the paper.
+
+GCRL is aGCRL whose Σ does not learn: one program trains both, with two learning rates of q.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats
+
+from vgcrl import training
+from vgcrl.config import Config
+from vgcrl.envs.pointmass import paper_wind
+from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
+from vgcrl.metrics import interval
+from vgcrl.report import Table, number, with_interval
+
+PAPER_SIGMA = (0.368, 1.648)
+RATE = 5e-3  # of Σ
+
+
+def runs(quick: bool) -> dict[str, Config]:
+    seeds = 5 if quick else 10
+    both = partial(Config, "agcrl", "windy-pointmass", posterior_learning_rate=(RATE, 0.0), seeds=seeds)
+    return {
+        "2d": both(dims=2, steps=30_000 if quick else 100_000),
+        "10d": both(dims=10, steps=50_000 if quick else 400_000),
+    }
+
+
+def split(run: Path, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The last axis, runs, as (aGCRL, GCRL)."""
+    half = training.read_config(run).seeds
+    return values[..., :half], values[..., half:]
+
+
+def sigmas(run: Path) -> np.ndarray:
+    """Learned σ of each aGCRL run, (seed, dimension)."""
+    rows = last_rows(run)
+    return np.array([row["posterior"]["sigma"] for row in rows[: training.read_config(run).seeds]])
+
+
+def errors(run: Path, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps, and squared distance to the goal in one dimension at the end of an episode, for both methods."""
+    steps, values = curve(run, lambda row: row["error"][dim])
+    return steps, *split(run, values)
+
+
+def area(run: Path, dim: int) -> list[np.ndarray]:
+    """Mean error over training, per method and seed."""
+    steps, *both = errors(run, dim)
+    return [np.trapezoid(x, steps, axis=0) / steps[-1] for x in both]
+
+
+def sigma_figure(found: dict[str, Path]) -> Figure:
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(1, 3), layout="constrained")
+    for axis, (name, run) in zip(axes, found.items(), strict=True):
+        sigma = sigmas(run)
+        half = [(lambda ci: (ci[1] - ci[0]) / 2)(interval(s)) for s in sigma.T]
+        axis.bar(range(sigma.shape[1]), sigma.mean(axis=0), yerr=half, color="tab:blue", alpha=0.8, capsize=3)
+        wind = paper_wind(sigma.shape[1])
+        axis.set_xticks(range(len(wind)), [f"{w:g}" for w in wind])
+        axis.set(title=f"{name}: learned σ", xlabel="range of the wind on each dimension")
+    return figure
+
+
+def error_figure(run: Path) -> Figure:
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    dims = len(paper_wind(training.read_config(run).dims))
+    for axis, dim, what in zip(axes, (0, dims - 1), ("calmest", "windiest"), strict=True):
+        steps, *both = errors(run, dim)
+        for label, values, colour in zip(("aGCRL", "GCRL"), both, ("tab:blue", "tab:orange"), strict=True):
+            low, high = np.array([interval(v) for v in values]).T
+            axis.plot(steps, values.mean(axis=1), color=colour, label=label)
+            axis.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+        axis.set(title=f"{dims}-D, {what} dimension ({dim})", xlabel="environment steps", ylabel="squared error")
+        axis.set_ylim(bottom=0)
+        axis.legend()
+    return figure
+
+
+def compare(found: dict[str, Path]) -> Outcome:
+    two, ten = sigmas(found["2d"]), sigmas(found["10d"])
+    paper_ratio = PAPER_SIGMA[1] / PAPER_SIGMA[0]
+    ranks = [stats.spearmanr(paper_wind(10), s).statistic for s in ten]
+    claims = [
+        Claim(
+            "2-D: σ is larger on the windy dimension (ratio windy/calm)",
+            *judge(two[:, 1] / two[:, 0], least=1, full=paper_ratio / 2),
+            paper=f"{paper_ratio:.1f}",
+        ),
+        Claim("10-D: σ grows with the wind (rank correlation)", *judge(ranks, least=0.5, full=0.9)),
+    ]
+    for name, run in found.items():
+        ours, baseline = area(run, 0)
+        claims.append(
+            Claim(
+                f"{name}: aGCRL reaches the calm dimension's goal sooner (area under the error, aGCRL − GCRL)",
+                *judge(ours - baseline, least=0, full=-0.1 * baseline.mean(), higher=False),
+                paper="sooner" if name == "10d" else "–",
+            )
+        )
+    rows = [
+        [
+            f"{s.shape[1]}-D, wind {w:g}",
+            with_interval(column.mean(), interval(column)),
+            paper,
+        ]
+        for s in (two, ten)
+        for i, (w, column) in enumerate(zip(paper_wind(s.shape[1]), s.T, strict=True))
+        for paper in [number(PAPER_SIGMA[i]) if s is two else "–"]
+    ]
+    tables = {"Learned σ": Table(["dimension", "ours", "paper"], rows)}
+    return Outcome(
+        claims, tables, {"Learned sigma": sigma_figure(found), "Error over training": error_figure(found["10d"])}
+    )
+
+
+EXPERIMENT = Experiment(
+    "Windy point mass: adaptive variance",
+    "aGCRL learns a large variance where it has no control, and so reaches goals where it has sooner than GCRL.",
+    runs,
+    compare,
+)
