@@ -159,4 +159,4 @@ def test_list_is_the_registry(capsys):
     assert main(["list", "methods"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in out[1:]] == list(METHODS)
-    assert "N(A s, σ²I)" in "\n".join(out)
+    assert "N(A s, Σ)" in "\n".join(out)

@@ -46,7 +46,7 @@ def posteriors(name, layer):
     if layer == "linear":
         return build(KEYS)
     rng = np.random.default_rng(0)
-    drawn = jax.tree.map(lambda x: rng.uniform(-0.5, 0.5, x.shape), jax.eval_shape(build, KEYS))
+    drawn = jax.tree.map(lambda x: rng.uniform(-0.2, 0.5, x.shape), jax.eval_shape(build, KEYS))
     bounded = lambda path, x: jnp.asarray(np.full_like(x, 2) if path[-1].name == "bound" else x, jnp.float32)  # noqa: E731
     return jax.tree_util.tree_map_with_path(bounded, drawn)
 

@@ -37,20 +37,18 @@ def is_planar(program: Program) -> bool:
     return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
 
 
-def arena_grid(program: Program, size: int) -> tuple[np.ndarray, jax.Array]:
-    """Coordinates of a grid over the two positions, and its states at rest."""
-    low, high = program.spec.low[0], program.spec.high[0]
-    line = np.linspace(low, high, size)
+def arena_grid(program: Program, size: int) -> jax.Array:
+    """States at rest on a grid over the two positions."""
+    line = np.linspace(program.spec.low[0], program.spec.high[0], size)
     x, y = np.meshgrid(line, line)
     states = np.zeros((size * size, program.spec.obs_dim), np.float32)
     states[:, 0], states[:, 1] = x.ravel(), y.ravel()
-    return line, jnp.asarray(states)
+    return jnp.asarray(states)
 
 
-def label_map(program: Program, run: RunState, size: int = 121) -> np.ndarray:
+def label_map(program: Program, run: RunState, size: int = 121) -> jax.Array:
     """The most likely category at each place of the arena."""
-    _, states = arena_grid(program, size)
-    return np.asarray(jax.jit(jax.vmap(lambda s: run.learner.q(s).mode()))(states)).reshape(size, size)
+    return jax.vmap(lambda s: run.learner.q(s).mode())(arena_grid(program, size)).reshape(size, size)
 
 
 def palette(count: int) -> np.ndarray:
@@ -60,7 +58,7 @@ def palette(count: int) -> np.ndarray:
 def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
     """The arena coloured by the most likely category."""
     low, high = program.spec.low[0], program.spec.high[0]
-    picture = palette(program.goals.dim)[label_map(program, run, size)]
+    picture = palette(program.goals.dim)[np.asarray(label_map(program, run, size))]
     axis.imshow(picture, origin="lower", extent=(low, high, low, high), alpha=0.35, interpolation="nearest")
 
 

@@ -49,7 +49,7 @@ class Discrete(eqx.Module):
 
     def read(self, z) -> Array:
         value = np.asarray(z)
-        if value.shape != () or not 0 <= value < self.size or value != int(value):
+        if value.shape != () or value.dtype.kind not in "iuf" or not 0 <= value < self.size or value != int(value):
             raise ValueError(f"a goal here is an integer from 0 to {self.size - 1}, not {z!r}")
         return jnp.asarray(int(value), jnp.int32)
 
@@ -175,6 +175,8 @@ class Sphere(eqx.Module):
 
     def read(self, z) -> Array:
         value = _read_vector(z, self.dim)
+        if not jnp.any(value):
+            raise ValueError(f"a goal here is a direction, not {z!r}")
         return value / jnp.linalg.norm(value)
 
     def show(self, z: Array) -> Array:

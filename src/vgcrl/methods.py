@@ -58,9 +58,9 @@ METHODS = {
     "lingcrl": Method(
         _sized(Box),
         Box,
-        ("linear-fixed", "linear-global"),
-        q="N(A s, σ²I)",
-        learned="A",
+        ("linear-global", "linear-fixed"),
+        q="N(A s, Σ)",
+        learned="A, Σ",
         relabel="p-her",
         goal_dim=2,
         posterior_rate=5.0,

@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
@@ -37,18 +38,43 @@ def _unit(x: Array) -> Array:
     return x / (jnp.linalg.norm(x) + 1e-12)
 
 
+def _orthonormal(block: Array) -> Array:
+    """Gram–Schmidt, twice for the sake of rounding; a few rows, so written out."""
+    rows: list[Array] = []
+    for row in block:
+        for _ in range(2):
+            row = row - sum(((r @ row) * r for r in rows), jnp.zeros_like(row))
+        rows.append(_unit(row))
+    return jnp.stack(rows)
+
+
+def _top_eigenvector(gram: Array) -> Array:
+    """Of a small positive matrix, by squaring it until only the largest eigenvalue is left."""
+    for _ in range(12):
+        gram = gram @ gram
+        gram = gram / (jnp.trace(gram) + 1e-30)
+    return _unit(jnp.sum(gram, axis=0) + gram[jnp.argmax(jnp.diagonal(gram))])
+
+
 class Spectral(eqx.Module):
-    """Linear layer whose weight is W·min(1, c/σ̂(W)), σ̂ by power iteration on the carried vector."""
+    """Linear layer whose weight is W·min(1, c/σ̂(W)), σ̂ by power iteration from update to update.
+
+    A block of vectors is carried, not one: a single vector lags behind, by tens of per cent, whenever
+    training lets a second singular value overtake the first.
+    """
 
     weight: Array
     bias: Array
-    left: Array  # estimate of the first left singular vector; moved by `refresh`, not by gradients
+    block: Array  # (k, out) spans the leading left singular vectors; moved by `refresh`, not by gradients
+    left: Array  # the first of them, as far as the block knows
     bound: Array  # c; infinity is off
 
     @staticmethod
     def init(weight: Array, bias: Array, *, bound: Array) -> "Spectral":
-        left = _unit(jnp.ones_like(bias))  # the power iteration below forgets it: weights are random
-        layer = Spectral(weight, bias, left, jnp.asarray(bound, weight.dtype))
+        k = min(4, *weight.shape)
+        start = np.random.default_rng(0).standard_normal((k, weight.shape[0]))  # forgotten by the iteration below
+        block = jnp.asarray(start, weight.dtype)
+        layer = Spectral(weight, bias, block, block[0], jnp.asarray(bound, weight.dtype))
         return jax.lax.fori_loop(0, 15, lambda _, x: x.refresh(), layer)
 
     def effective(self) -> Array:
@@ -61,8 +87,11 @@ class Spectral(eqx.Module):
         return product(self.effective(), x) + self.bias
 
     def refresh(self) -> "Spectral":
-        left = _unit(self.weight @ _unit(self.left @ self.weight))
-        return Spectral(self.weight, self.bias, stop_gradient(left), self.bound)
+        weight = stop_gradient(self.weight)
+        block = _orthonormal((self.block @ weight) @ weight.T)
+        image = block @ weight
+        left = _unit(_top_eigenvector(image @ image.T) @ block)
+        return Spectral(self.weight, self.bias, block, left, self.bound)
 
 
 def dense(key: Array, sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:

@@ -71,10 +71,14 @@ def curve(run: Path, value: Callable[[dict[str, Any]], float]) -> tuple[np.ndarr
     return np.array([x["step"] for x in lines]), np.array([[value(r) for r in x["seeds"]] for x in lines])
 
 
-def restored(run: Path, index: int = 0) -> tuple[training.Program, training.RunState]:
-    """The program of a run and the state of one of its members."""
+def restored(run: Path) -> tuple[training.Program, training.RunState]:
+    """The program of a run, and the states of all its members."""
     program, runs, _ = training.restore(run, lambda text: None)
-    return program, jax.tree.map(lambda x: x[index], runs)
+    return program, runs
+
+
+def member(runs: training.RunState, index: int) -> training.RunState:
+    return jax.tree.map(lambda x: x[index], runs)
 
 
 def paper_rows(table: str) -> list[dict[str, str]]:

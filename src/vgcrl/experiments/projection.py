@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,7 +14,7 @@ from vgcrl import training
 from vgcrl.config import Config
 from vgcrl.envs import vectorise
 from vgcrl.envs.pointmass import ARENA
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, restored
+from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
 from vgcrl.report import Table, number
 from vgcrl.rollout import sample_goals, trajectories
 
@@ -25,34 +26,33 @@ def runs(quick: bool) -> dict[str, Config]:
     return {f"{m}x2": each(projection_dim=m, steps=steps) for m in (2, 10)}
 
 
-def paths(program: training.Program, run: training.RunState, count: int) -> tuple[np.ndarray, np.ndarray]:
+def paths(program: training.Program, run: training.RunState, count: int) -> tuple[jax.Array, jax.Array]:
     """Goals from the prior, and the observed positions on the way to each, (step, goal, M)."""
     key_goals, key_paths = jax.random.split(run.key_evaluation)
     z = sample_goals(program.goals, key_goals, count)
     env = vectorise(program.config.build_env(run.knobs), count)
-    act = partial(program.agent.best, run.learner.agent)
-    observed = jax.jit(lambda: trajectories(env, act, z, key_paths))()
-    return np.asarray(z), np.asarray(observed)[..., list(program.spec.position)]
+    observed = trajectories(env, partial(program.agent.best, run.learner.agent), z, key_paths)
+    return z, observed[..., jnp.array(program.spec.position)]
 
 
-def matrices(program: training.Program, run: training.RunState) -> tuple[np.ndarray, np.ndarray]:
-    """A and W."""
-    w = program.config.build_env(run.knobs).spec.facts["projection"]
-    return np.asarray(run.learner.q.learned()["A"]), np.array(w)
-
-
-def marginal_distance(program: training.Program, run: training.RunState) -> float:
+def marginal_distances(folder: Path) -> list[float]:
     """Kolmogorov distance between goals recovered at the end of episodes and the prior, mean over dimensions."""
-    _, path = paths(program, run, 500)
-    recovered = path[-1] @ matrices(program, run)[0].T
-    return float(np.mean([stats.kstest(x, stats.uniform(-1, 2).cdf).statistic for x in recovered.T]))
+    program, runs = restored(folder)
+
+    def recovered(run: training.RunState) -> jax.Array:
+        return paths(program, run, 500)[1][-1] @ run.learner.q.learned()["A"].T
+
+    prior = stats.uniform(-1, 2).cdf
+    each = np.asarray(jax.jit(jax.vmap(recovered))(runs))
+    return [float(np.mean([stats.kstest(x, prior).statistic for x in z.T])) for z in each]
 
 
 def spaces_figure(run_folder: Path, count: int = 2) -> Figure:
     """The arena, what is observed of it, and the goal space recovered, with two trajectories."""
-    program, run = restored(run_folder)
-    a, w = matrices(program, run)
-    z, path = paths(program, run, count)
+    program, runs = restored(run_folder)
+    learned = last_rows(run_folder)[0]["posterior"]
+    a, w = np.array(learned["A"]), np.array(learned["projection"])
+    z, path = map(np.asarray, jax.jit(lambda: paths(program, member(runs, 0), count))())
     places = path @ np.linalg.pinv(w).T
     goal_places = z @ np.linalg.pinv(a @ w).T
     line = np.linspace(-ARENA, ARENA, 13)
@@ -93,7 +93,7 @@ def compare(found: dict[str, Path]) -> Outcome:
                 paper="a rotated square",
             )
         )
-        distances = [marginal_distance(*restored(folder, i)) for i in range(len(values))]
+        distances = marginal_distances(folder)
         claims.append(
             Claim(
                 f"W ∈ R^{name}: recovered goals match the uniform prior (Kolmogorov distance, 0 is perfect)",

@@ -3,13 +3,14 @@
 from functools import partial
 from pathlib import Path
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl import training
 from vgcrl.config import Config
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, paper_rows, restored
+from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, paper_rows, restored
 from vgcrl.figures import draw_labels, label_map
 from vgcrl.metrics import interval
 from vgcrl.report import Table, with_interval
@@ -21,7 +22,7 @@ SWEEP = (0.0, 0.5, 0.95, 2.0, 5.0, 7.0)
 
 def runs(quick: bool) -> dict[str, Config]:
     bounds = (0.0, CHOSEN) if quick else SWEEP
-    hidden, steps, seeds = ((64, 64), 40_000, 5) if quick else ((128, 128), 200_000, 10)
+    hidden, steps, seeds = ((64, 64), 40_000, 5) if quick else ((128, 128), 500_000, 10)
     each = partial(Config, "diayn", "pointmass", steps, seeds, hidden=hidden, spectral_norm=bounds)
     return {f"G{k}": each(goal_dim=k) for k in SIZES}
 
@@ -37,16 +38,18 @@ def measures(run: Path) -> dict[str, np.ndarray]:
     config, rows = training.read_config(run), last_rows(run)
     shape = (len(config.spectral_norm), config.seeds)
     out = {k: np.array([row[k] for row in rows]).reshape(shape) for k in ("F", "log_q", "lgr_z", "lgr_s")}
-    out["roughness"] = np.array([roughness(label_map(*restored(run, i))) for i in range(len(rows))]).reshape(shape)
+    program, runs = restored(run)
+    maps = np.asarray(jax.jit(jax.vmap(lambda one: label_map(program, one)))(runs))
+    out["roughness"] = np.array([roughness(labels) for labels in maps]).reshape(shape)
     return out
 
 
 def boundary_figure(run: Path) -> Figure:
-    config = training.read_config(run)
+    program, runs = restored(run)
+    config = program.config
     figure, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
     for axis, bound in zip(axes, (0.0, CHOSEN), strict=True):
-        program, state = restored(run, config.spectral_norm.index(bound) * config.seeds)
-        draw_labels(axis, program, state, 201)
+        draw_labels(axis, program, member(runs, config.spectral_norm.index(bound) * config.seeds), 201)
         axis.set_title(f"SN, bound {bound:g}" if bound else "without SN")
     return figure
 
