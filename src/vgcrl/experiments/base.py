@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from vgcrl import training
 from vgcrl.config import Config
 from vgcrl.metrics import interval
-from vgcrl.report import Page, Section, Table, number, svg, with_interval
+from vgcrl.report import Page, Section, Table, svg, with_interval
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 
@@ -153,8 +153,8 @@ def page(result: dict[str, Any], figures: dict[str, str]) -> Page:
     programs = result["programs"].values()
     seconds = sum(p["wall_seconds"] for p in programs)
     lead = (
-        f"{sum(p['runs'] for p in programs)} runs in {len(programs)} programs, {number(seconds / 60)} minutes on "
-        f"{result['hardware']}; `{result['command']}`."
+        f"{sum(p['runs'] for p in programs)} runs in {len(programs)} programs, {seconds / 60:.1f} minutes on "
+        f"{result['hardware']}; {result['command']}."
     )
     return Page(
         result["title"], lead, sections, json.dumps({k: p["config"] for k, p in result["programs"].items()}, indent=1)

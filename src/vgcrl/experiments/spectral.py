@@ -15,6 +15,10 @@ from vgcrl.figures import draw_labels, label_map
 from vgcrl.metrics import interval
 from vgcrl.report import Table, with_interval
 
+Measures = dict[str, np.ndarray]  # name -> (bound, seed)
+Bounds = tuple[float, ...]
+Published = dict[int, dict[str, str]]  # without and with SN -> the paper's row
+
 SIZES = (10, 20, 50)
 CHOSEN = 2.0  # the paper's bound
 VECTORISED = "G20-vectorised"
@@ -38,7 +42,7 @@ def roughness(labels: np.ndarray) -> float:
     return float((across.sum() + along.sum()) / (across.size + along.size))
 
 
-def measures(run: Path) -> dict[str, np.ndarray]:
+def measures(run: Path) -> Measures:
     """Each number as (bound, seed)."""
     config, rows = training.read_config(run), last_rows(run)
     shape = (len(config.spectral_norm), config.seeds)
@@ -59,7 +63,7 @@ def boundary_figure(run: Path) -> Figure:
     return figure
 
 
-def sweep_figure(results: dict[str, dict[str, np.ndarray]], bounds: tuple[float, ...]) -> Figure:
+def sweep_figure(results: dict[str, Measures], bounds: Bounds) -> Figure:
     names = {"log_q": "E[log q]", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "roughness": "label changes"}
     figure, axes = plt.subplots(1, 4, figsize=(13, 3), layout="constrained")
     for axis, (key, title) in zip(axes, names.items(), strict=True):
@@ -73,7 +77,7 @@ def sweep_figure(results: dict[str, dict[str, np.ndarray]], bounds: tuple[float,
     return figure
 
 
-def gain(values: np.ndarray, bounds: tuple[float, ...]) -> np.ndarray:
+def gain(values: np.ndarray, bounds: Bounds) -> np.ndarray:
     """With the chosen bound minus without, paired by seed."""
     return values[bounds.index(CHOSEN)] - values[bounds.index(0.0)]
 

@@ -1,0 +1,118 @@
+"""Verdicts from known numbers, and an experiment that is interrupted, continued and not repeated."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from tiny import TINY
+from vgcrl.cli import main
+from vgcrl.config import resolve
+from vgcrl.experiments import EXPERIMENTS
+from vgcrl.experiments.base import FAILS, HOLDS, WEAKER, judge, paper_rows
+from vgcrl.experiments.spectral import roughness
+
+NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
+
+
+@pytest.mark.parametrize(
+    ("centre", "higher", "verdict"),
+    [
+        (2.0, True, HOLDS),
+        (0.5, True, WEAKER),
+        (0.02, True, FAILS),
+        (-2.0, True, FAILS),
+        (-2.0, False, HOLDS),
+        (-0.5, False, WEAKER),
+        (2.0, False, FAILS),
+    ],
+)
+def test_verdicts(centre, higher, verdict):
+    full = 1.0 if higher else -1.0
+    found, mean, ci = judge(centre + NOISE, least=0, full=full, higher=higher)
+    assert found == verdict
+    assert mean == pytest.approx(centre)
+    assert ci[0] < mean < ci[1]
+
+
+def test_one_run_proves_nothing():
+    assert judge([5.0], least=0, full=1)[0] == FAILS
+
+
+def test_roughness_counts_unlike_neighbours():
+    halves = np.zeros((10, 10), int)
+    halves[:, 5:] = 1
+    assert roughness(halves) == pytest.approx(10 / 180)
+    assert roughness(np.zeros((4, 4), int)) == 0
+    assert roughness(np.indices((6, 6)).sum(axis=0) % 2) == 1
+
+
+def test_paper_tables_are_complete():
+    assert len(paper_rows("pointmass_sn")) == 6
+    assert len(paper_rows("discrete")) == 30
+    assert len(paper_rows("continuous")) == 96
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_resolves(name, quick):
+    for config in EXPERIMENTS[name].runs(quick).values():
+        resolved = resolve(config)
+        assert resolve(resolved) == resolved
+        assert quick or resolved.seeds * len(resolved.settings) >= 5
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The windy experiment with tiny runs."""
+    original = EXPERIMENTS["windy"].runs
+
+    def runs(quick):
+        return {k: dataclasses.replace(config, **TINY) for k, config in original(quick).items()}
+
+    monkeypatch.setitem(EXPERIMENTS, "windy", EXPERIMENTS["windy"]._replace(runs=runs))
+    return runs
+
+
+def numbers(folder):
+    result = json.loads((folder / "result.json").read_text())
+    lasts = [p["last"] for p in result["programs"].values()]
+    return [c["measured"] for c in result["claims"]], [{**last, "wall": 0} for last in lasts]
+
+
+def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
+    assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "one")]) == 0
+    folder = tmp_path / "one" / "windy-quick"
+    assert "report:" in capsys.readouterr().out
+    result = json.loads((folder / "result.json").read_text())
+    assert result["command"] == "vgcrl reproduce windy --quick"
+    assert {"hardware", "versions", "claims", "programs"} <= result.keys()
+    assert {c["verdict"] for c in result["claims"]} <= {HOLDS, WEAKER, FAILS}
+    page = (folder / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert all(c["sentence"].split(" (")[0] in page.replace("&#39;", "'") for c in result["claims"])
+
+    files = list((folder / "runs").rglob("state.safetensors"))
+    before = [p.stat().st_mtime_ns for p in files]
+    assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "one")]) == 0
+    assert capsys.readouterr().err.count("done before") == 2
+    assert [p.stat().st_mtime_ns for p in files] == before
+
+    # As an interruption leaves it: the first program half done, the second not begun.
+    other = tmp_path / "two" / "windy-quick" / "runs" / "2d"
+    other.parent.mkdir(parents=True)
+    shutil.copytree(folder / "runs" / "2d", other)
+    shutil.rmtree(other / "checkpoints" / "000000000640")
+    assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "two")]) == 0
+    said = capsys.readouterr().err
+    assert "2d: continues" in said
+    assert "10d: starts" in said
+    assert numbers(tmp_path / "two" / "windy-quick") == numbers(folder)
+
+
+def test_report_of_an_experiment_and_a_bad_name(small, tmp_path, capsys):
+    assert main(["reproduce", "wind", "--out", str(tmp_path)]) == 2
+    assert "did you mean windy" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
