@@ -9,15 +9,15 @@ import pytest
 from scipy import stats
 
 from vgcrl.distributions import Categorical, Normal, VonMisesFisher
-from vgcrl.goals import Box, Discrete, Sphere, States, TanhBox
+from vgcrl.goals import Box, Discrete, Sphere, TanhBox, cube
 
 N = 4000
 SPACES = {
     "discrete": Discrete(5),
-    "box": Box(3),
+    "box": cube(3),
     "tanh": TanhBox(3),
     "sphere": Sphere(4),
-    "states": States((-1.5,) * 2, (1.5,) * 2),
+    "states": Box((-1.5,) * 2, (1.5,) * 2),
 }
 VOLUME = {"discrete": 5.0, "box": 2.0**3, "tanh": 2.0**3, "sphere": 2 * np.pi**2, "states": 3.0**2}
 INSIDE = {
@@ -152,7 +152,7 @@ def test_a_recovered_goal_scores_best(name):
 def test_points_stand_for_posteriors():
     mean, log_std = jnp.array([0.4, -0.3, 0.1]), jnp.log(jnp.array([0.2, 0.5, 1.0]))
     assert int(Discrete(5).point(Categorical(jnp.array([0.0, 1.0, 3.0, 2.0, 0.0])))) == 2
-    np.testing.assert_allclose(Box(3).point(Normal(mean, log_std)), mean, rtol=1e-5)
+    np.testing.assert_allclose(cube(3).point(Normal(mean, log_std)), mean, rtol=1e-5)
     np.testing.assert_allclose(SPACES["states"].point(Normal(mean[:2], log_std[:2])), mean[:2], rtol=1e-5)
     direction = jnp.array([0.5, -0.5, 0.5, -0.5])
     np.testing.assert_allclose(Sphere(4).point(VonMisesFisher(direction, 2.0)), direction, rtol=1e-5)

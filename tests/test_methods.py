@@ -49,9 +49,7 @@ def test_method_contract(case):
 def test_registries_agree():
     for method in METHODS.values():
         assert set(method.posteriors) <= set(POSTERIORS)
-        assert all(
-            text for text in (method.space.label, method.space.prior, method.q, method.learned, method.technique)
-        )
+        assert all(text for text in (method.space, method.prior, method.q, method.learned, method.technique))
 
 
 def test_knobs_differ_per_run_inside_one_program():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.goals import Box, Discrete, Sphere
+from vgcrl.goals import Discrete, Sphere, cube
 from vgcrl.networks import Linear, Spectral
 from vgcrl.optim import adam_init, adam_step
 from vgcrl.posteriors import POSTERIORS, Build, Seen
@@ -64,7 +64,7 @@ def one_run(space, q, s, key):
 @functools.cache
 def answers(name, layer):
     """Of two runs under vmap, op by op: each jit would compile for itself what posteriors share."""
-    run = jax.vmap(partial(one_run, SPACES.get(name, Box(D))))
+    run = jax.vmap(partial(one_run, SPACES.get(name, cube(D))))
     args = posteriors(name, layer), jnp.array([[0.5, -1.0, 0.3], [-0.2, 0.8, 1.1]]), KEYS
     return run, args, run(*args)
 

@@ -181,7 +181,7 @@ def _list(args: argparse.Namespace) -> int:
     if args.what is not None:
         one_of("list", args.what, ("methods", "envs", "experiments"))
     if args.what in (None, "methods"):
-        rows = [[n, m.space.label, m.space.prior, m.q, m.learned, m.technique] for n, m in METHODS.items()]
+        rows = [[n, m.space, m.prior, m.q, m.learned, m.technique] for n, m in METHODS.items()]
         _print_table(["method", "goal space", "prior", "q(z|s)", "learned", "technique"], rows)
     if args.what in (None, "envs"):
         rows = [[n, " ".join(map(flag, row.options)), row.describe] for n, row in ENVS.items()]

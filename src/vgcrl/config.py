@@ -10,7 +10,6 @@ from typing import Any
 
 from vgcrl.envs import ENVS, Env
 from vgcrl.errors import UsageError
-from vgcrl.goals import States
 from vgcrl.methods import METHODS
 from vgcrl.relabel import RELABELS
 from vgcrl.replay import LATER, rows_needed
@@ -208,7 +207,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}; valid: at least {method.goal_dim_min}")
     if any(c.spectral_norm) and not method.spectral:
         raise UsageError(f"--spectral-norm does not apply to {c.method}, whose q has no layers; valid: 0")
-    if method.space is States and "projection_seed" in c.swept:
+    if method.goal_dim is None and "projection_seed" in c.swept:
         raise UsageError(
             f"--projection-seed takes one value for {c.method}, whose prior depends on it; valid: one integer"
         )

@@ -20,8 +20,6 @@ class Discrete(eqx.Module):
     """k categories, uniform."""
 
     size: int = eqx.field(static=True)
-    label: ClassVar[str] = "k categories"
-    prior: ClassVar[str] = "uniform"
     lgr_best: ClassVar[float] = 1.0
 
     @property
@@ -69,19 +67,22 @@ def _mean_square(z: Array, w: Array) -> Array:
 
 
 class Box(eqx.Module):
-    """[−1, 1]^d, uniform. Posteriors on it are densities on all of R^d."""
+    """An axis-aligned box, uniform. Posteriors on it are densities on all of R^d."""
 
-    dim: int = eqx.field(static=True)
-    label: ClassVar[str] = "box [-1,1]^d"
-    prior: ClassVar[str] = "uniform"
+    low: tuple[float, ...] = eqx.field(static=True)
+    high: tuple[float, ...] = eqx.field(static=True)
     lgr_best: ClassVar[float] = 0.0
 
     @property
+    def dim(self) -> int:
+        return len(self.low)
+
+    @property
     def entropy(self) -> float:
-        return self.dim * math.log(2)
+        return sum(math.log(b - a) for a, b in zip(self.low, self.high, strict=True))
 
     def sample(self, key: Array) -> Array:
-        return jax.random.uniform(key, (self.dim,), minval=-1.0, maxval=1.0)
+        return jax.random.uniform(key, (self.dim,), minval=jnp.asarray(self.low), maxval=jnp.asarray(self.high))
 
     def log_prob(self, z: Array) -> Array:
         return jnp.full((), -self.entropy)
@@ -102,6 +103,11 @@ class Box(eqx.Module):
         return z
 
 
+def cube(dim: int) -> Box:
+    """[−1, 1]^dim."""
+    return Box((-1.0,) * dim, (1.0,) * dim)
+
+
 class TanhBox(eqx.Module):
     """[−1, 1]^d, uniform, for posteriors under a tanh.
 
@@ -110,8 +116,6 @@ class TanhBox(eqx.Module):
     """
 
     dim: int = eqx.field(static=True)
-    label: ClassVar[str] = "box [-1,1]^d"
-    prior: ClassVar[str] = "uniform"
     lgr_best: ClassVar[float] = 0.0
 
     @property
@@ -148,8 +152,6 @@ class Sphere(eqx.Module):
     """Unit vectors, uniform."""
 
     dim: int = eqx.field(static=True)
-    label: ClassVar[str] = "unit sphere"
-    prior: ClassVar[str] = "uniform"
     lgr_best: ClassVar[float] = 0.0
 
     @property
@@ -183,43 +185,4 @@ class Sphere(eqx.Module):
         return z
 
 
-class States(eqx.Module):
-    """Features of the state itself, uniform over their range."""
-
-    low: tuple[float, ...] = eqx.field(static=True)
-    high: tuple[float, ...] = eqx.field(static=True)
-    label: ClassVar[str] = "states"
-    prior: ClassVar[str] = "uniform over the arena"
-    lgr_best: ClassVar[float] = 0.0
-
-    @property
-    def dim(self) -> int:
-        return len(self.low)
-
-    @property
-    def entropy(self) -> float:
-        return sum(math.log(b - a) for a, b in zip(self.low, self.high, strict=True))
-
-    def sample(self, key: Array) -> Array:
-        return jax.random.uniform(key, (self.dim,), minval=jnp.asarray(self.low), maxval=jnp.asarray(self.high))
-
-    def log_prob(self, z: Array) -> Array:
-        return jnp.full((), -self.entropy)
-
-    def embed(self, z: Array) -> Array:
-        return z
-
-    def point(self, q) -> Array:
-        return q.expect(lambda z: z)
-
-    def lgr(self, z: Array, w: Array) -> Array:
-        return _mean_square(z, w)
-
-    def read(self, z) -> Array:
-        return _read_vector(z, self.dim)
-
-    def show(self, z: Array) -> Array:
-        return z
-
-
-GoalSpace = Discrete | Box | TanhBox | Sphere | States
+GoalSpace = Discrete | Box | TanhBox | Sphere

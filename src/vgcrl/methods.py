@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from vgcrl.goals import Box, Discrete, GoalSpace, States, TanhBox
+from vgcrl.goals import Box, Discrete, GoalSpace, TanhBox, cube
 from vgcrl.relabel import RELABELS
 from vgcrl.types import EnvSpec
 
 
 class Method(NamedTuple):
     goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # spec, features, goal dimension
-    space: type[GoalSpace]
+    space: str
+    prior: str
     posteriors: tuple[str, ...]  # those it may use, the default first
     q: str
     learned: str
@@ -25,8 +26,9 @@ class Method(NamedTuple):
         return RELABELS[self.relabel].label
 
 
-def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> States:
-    return States(tuple(spec.low[i] for i in features), tuple(spec.high[i] for i in features))
+def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> Box:
+    """Features of the state itself, over their range."""
+    return Box(tuple(spec.low[i] for i in features), tuple(spec.high[i] for i in features))
 
 
 def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]:
@@ -36,7 +38,8 @@ def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, .
 METHODS = {
     "gcrl": Method(
         states,
-        States,
+        "states",
+        "uniform over the arena",
         ("state-fixed",),
         q="N(s, σ²I)",
         learned="-",
@@ -46,7 +49,8 @@ METHODS = {
     ),
     "agcrl": Method(
         states,
-        States,
+        "states",
+        "uniform over the arena",
         ("state-global", "state-global-full"),
         q="N(s, Σ)",
         learned="Σ",
@@ -56,8 +60,9 @@ METHODS = {
         posterior_rate=5.0,
     ),
     "lingcrl": Method(
-        _sized(Box),
-        Box,
+        _sized(cube),
+        "box [-1,1]^d",
+        "uniform",
         ("linear-global", "linear-fixed"),
         q="N(A s, Σ)",
         learned="A, Σ",
@@ -67,7 +72,8 @@ METHODS = {
     ),
     "diayn": Method(
         _sized(Discrete),
-        Discrete,
+        "k categories",
+        "uniform",
         ("categorical",),
         q="Categorical(s)",
         learned="network",
@@ -77,7 +83,8 @@ METHODS = {
     ),
     "vgcrl": Method(
         _sized(TanhBox),
-        TanhBox,
+        "box [-1,1]^d",
+        "uniform",
         ("gaussian", "gaussian-fixed", "gaussian-global", "gaussian-full", "gmm"),
         q="tanh N(μ(s), Σ(s)) or mixture",
         learned="network",
