@@ -1,8 +1,11 @@
 """Speeds of this machine: the learner against its floor and a peer, the environment, the replay's size."""
 
 import itertools
+import os
+import platform
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -172,7 +175,11 @@ def bench(peer: str | None) -> dict[str, Any]:
     if peer is not None and peer != "sb3":
         raise UsageError(f"--peer {peer!r} is unknown; valid: sb3")
     out: dict[str, Any] = {
-        "device": str(jax.devices()[0].device_kind),
+        "command": f"vgcrl bench{f' --peer {peer}' if peer else ''}",
+        "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {os.cpu_count()} cores",
+        "versions": {
+            name: version(name) for name in ("jax", "jaxlib", *(["torch", "stable-baselines3"] if peer else []))
+        },
         "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "observations": OBS, "actions": ACTIONS, "goals": GOALS},
     }
     theirs = [stable_baselines3_per_second()] if peer else []
