@@ -24,6 +24,7 @@ from vgcrl.program import compiler_options
 from vgcrl.relabel import NONE
 from vgcrl.types import Knobs, Transition
 
+PEERS = {"sb3": ("torch", "stable-baselines3")}
 OBS, ACTIONS, GOALS, BATCH, WIDTH = 17, 6, 10, 256, 256
 
 
@@ -60,7 +61,8 @@ def updates_per_second(runs: int = 1, count: int = 100) -> float:
     """Whole updates of DIAYN: draw a batch, fit q, update SAC; all runs together."""
     goals, key = Discrete(GOALS), jax.random.key(0)
     hidden = (WIDTH, WIDTH)
-    agent = sac(OBS, ACTIONS, goals.embed, GOALS, hidden=hidden, discount=0.99, target_rate=0.005, target_entropy=-3.0)
+    agent = sac(PEERS = {"sb3": ("torch", "stable-baselines3")}
+OBS, ACTIONS, goals.embed, GOALS, hidden=hidden, discount=0.99, target_rate=0.005, target_entropy=-3.0)
     knobs = Knobs(*(jnp.float32(x) for x in (3e-4, 3e-4, 0.5, jnp.inf, 0)))
 
     def init(key: jax.Array) -> learner.LearnerState:
@@ -172,14 +174,12 @@ def replay_bytes() -> int:
 
 def bench(peer: str | None) -> dict[str, Any]:
     """Peer and floor are timed before and after our own, so that a drift of the machine shows."""
-    if peer is not None and peer != "sb3":
-        raise UsageError(f"--peer {peer!r} is unknown; valid: sb3")
+    if peer is not None and peer not in PEERS:
+        raise UsageError(f"--peer {peer!r} is unknown; valid: {', '.join(PEERS)}")
     out: dict[str, Any] = {
         "command": f"vgcrl bench{f' --peer {peer}' if peer else ''}",
         "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {os.cpu_count()} cores",
-        "versions": {
-            name: version(name) for name in ("jax", "jaxlib", *(["torch", "stable-baselines3"] if peer else []))
-        },
+        "versions": {name: version(name) for name in ("jax", "jaxlib", *(PEERS[peer] if peer else ()))},
         "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "observations": OBS, "actions": ACTIONS, "goals": GOALS},
     }
     theirs = [stable_baselines3_per_second()] if peer else []
