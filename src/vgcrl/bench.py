@@ -61,8 +61,7 @@ def updates_per_second(runs: int = 1, count: int = 100) -> float:
     """Whole updates of DIAYN: draw a batch, fit q, update SAC; all runs together."""
     goals, key = Discrete(GOALS), jax.random.key(0)
     hidden = (WIDTH, WIDTH)
-    agent = sac(PEERS = {"sb3": ("torch", "stable-baselines3")}
-OBS, ACTIONS, goals.embed, GOALS, hidden=hidden, discount=0.99, target_rate=0.005, target_entropy=-3.0)
+    agent = sac(OBS, ACTIONS, goals.embed, GOALS, hidden=hidden, discount=0.99, target_rate=0.005, target_entropy=-3.0)
     knobs = Knobs(*(jnp.float32(x) for x in (3e-4, 3e-4, 0.5, jnp.inf, 0)))
 
     def init(key: jax.Array) -> learner.LearnerState:
