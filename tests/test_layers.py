@@ -16,7 +16,7 @@ LAYERS = [
     {"config"},
     {"program"},
     {"training"},
-    {"api", "evaluation", "figures", "bench"},
+    {"api", "evaluation", "figures", "tables", "bench"},
     {"report"},
     {"experiments"},
     {"cli", "__init__"},

@@ -139,16 +139,13 @@ def _resume(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.evaluation import evaluate_run, read_targets
     from vgcrl.logs import to_json
+    from vgcrl.tables import metrics_table
 
     record = evaluate_run(args.dir, args.episodes, lambda width: read_targets(args.targets, width), _say)
     if args.json:
         print(to_json(record))
         return 0
-    _print_table(
-        ["seed", *record["mean"]],
-        [[str(row["seed"]), *(f"{row[k]:.4g}" for k in record["mean"])] for row in record["seeds"]]
-        + [["mean", *(f"{v:.4g}" for v in record["mean"].values())]],
-    )
+    _print_table(*metrics_table(record))
     return 0
 
 

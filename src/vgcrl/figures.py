@@ -10,6 +10,7 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from vgcrl.envs import vectorise
 from vgcrl.goals import Discrete
@@ -20,15 +21,22 @@ LABELS = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)", "
 
 
 def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:
-    """Each seed thin, their mean thick, over environment steps."""
+    """Each seed thin, their mean thick, over environment steps; a colour per setting."""
     figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 2.8), layout="constrained")
     steps = [line["step"] for line in lines]
+    settings = [
+        ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
+    ]
     for axis, name in zip(axes, names, strict=True):
         each = np.array([[row[name] for row in line["seeds"]] for line in lines], float)
-        axis.plot(steps, each, color="tab:blue", alpha=0.3, linewidth=1)
-        axis.plot(steps, each.mean(axis=1), color="tab:blue", linewidth=2)
+        for i, group in enumerate(np.split(each, len(settings), axis=1)):
+            axis.plot(steps, group, color=f"C{i}", alpha=0.3, linewidth=1)
+            axis.plot(steps, group.mean(axis=1), color=f"C{i}", linewidth=2, label=settings[i])
+        axis.xaxis.set_major_formatter(EngFormatter())
         axis.set(title=LABELS[name], xlabel="environment steps")
         axis.grid(alpha=0.3)
+    if len(settings) > 1:
+        axes[0].legend(fontsize=7)
     return figure
 
 

@@ -5,7 +5,7 @@ import re
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jinja2
@@ -14,11 +14,7 @@ from matplotlib.figure import Figure
 
 from vgcrl import figures, training
 from vgcrl.logs import read_lines
-
-
-class Table(NamedTuple):
-    columns: list[str]
-    rows: list[list[str]]
+from vgcrl.tables import Table, metrics_table
 
 
 class Section(NamedTuple):
@@ -43,23 +39,6 @@ def svg(figure: Figure) -> str:
     figure.savefig(buffer, format="svg")
     plt.close(figure)
     return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
-
-
-def number(x: float | None) -> str:
-    return "–" if x is None else f"{x:.3f}" if abs(x) < 1000 else f"{x:.0f}"
-
-
-def with_interval(mean: float | None, ci: list[float] | None) -> str:
-    if mean is None or ci is None:
-        return number(mean)
-    return f"{number(mean)} ± {number((ci[1] - ci[0]) / 2)}"
-
-
-def metrics_table(record: dict[str, Any]) -> Table:
-    names = list(training.SUMMARISED)
-    rows = [[f"seed {row['seed']}", *(number(row[n]) for n in names)] for row in record["seeds"]]
-    rows.append(["mean ± 95 %", *(with_interval(record["mean"][n], record["ci95"][n]) for n in names)])
-    return Table(["run", *names], rows)
 
 
 def run_page(folder: Path) -> Page:

@@ -30,7 +30,7 @@ ENVS = {
         lambda dims: pointmass.pointmass(dims),
         {"dims": 2},
         "N-dimensional point mass, equal to MuJoCo's",
-        SMALL,
+        {**SMALL, "replay": 20_000},
     ),
     "windy-pointmass": EnvRow(
         lambda dims, wind: pointmass.pointmass(dims, wind),

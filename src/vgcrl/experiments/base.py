@@ -21,7 +21,8 @@ from matplotlib.figure import Figure
 from vgcrl import training
 from vgcrl.config import Config
 from vgcrl.metrics import interval
-from vgcrl.report import Page, Section, Table, svg, with_interval
+from vgcrl.report import Page, Section, svg
+from vgcrl.tables import Table, with_interval
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 

@@ -15,8 +15,8 @@ from vgcrl.config import Config
 from vgcrl.envs import vectorise
 from vgcrl.envs.pointmass import ARENA
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
-from vgcrl.report import Table, number
 from vgcrl.rollout import sample_goals, trajectories
+from vgcrl.tables import Table, number
 
 
 def runs(quick: bool) -> dict[str, Config]:

@@ -13,7 +13,7 @@ from vgcrl.config import Config
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, paper_rows, restored
 from vgcrl.figures import draw_labels, label_map
 from vgcrl.metrics import interval
-from vgcrl.report import Table, with_interval
+from vgcrl.tables import Table, with_interval
 
 Measures = dict[str, np.ndarray]  # name -> (bound, seed)
 Bounds = tuple[float, ...]
@@ -28,7 +28,7 @@ SWEEP = (0.0, 0.5, 0.95, 2.0, 5.0, 7.0)
 def runs(quick: bool) -> dict[str, Config]:
     """One environment and one update per step, as the paper trains; and one |G| with vectorised data beside it."""
     bounds, hidden, seeds = ((0.0, CHOSEN), (64, 64), 5) if quick else (SWEEP, (128, 128), 5)
-    each = partial(Config, "diayn", "pointmass", seeds=seeds, hidden=hidden, spectral_norm=bounds)
+    each = partial(Config, "diayn", "pointmass", seeds=seeds, hidden=hidden, spectral_norm=bounds, replay=10_000)
     slow = partial(each, steps=8_000 if quick else 50_000, envs=1, updates_per_step=1.0)
     return {
         **{f"G{k}": slow(goal_dim=k) for k in (SIZES[:2] if quick else SIZES)},

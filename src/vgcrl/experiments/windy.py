@@ -16,7 +16,7 @@ from vgcrl.config import Config
 from vgcrl.envs.pointmass import paper_wind
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
 from vgcrl.metrics import interval
-from vgcrl.report import Table, number, with_interval
+from vgcrl.tables import Table, number, with_interval
 
 PAPER_SIGMA = (0.368, 1.648)
 RATE = 5e-3  # of Σ
