@@ -76,11 +76,14 @@ def test_other_seed_other_bits(whole, tmp_path):
 
 def test_killed_and_resumed_is_bit_identical(whole, tmp_path):
     """SIGKILL as soon as the second checkpoint is there, in the middle of whatever it does then."""
-    out = tmp_path / "killed"
-    process = start(out)
-    wait_for(lambda: len(list(out.glob("checkpoints/*"))) >= 2, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    for attempt in range(5):  # on a busy machine the kill may come when all is done
+        out = tmp_path / f"killed-{attempt}"
+        process = start(out)
+        wait_for(lambda out=out: len(list(out.glob("checkpoints/*"))) >= 2, process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if int(newest(out).name) < 640:
+            break
     assert int(newest(out).name) < 640, "the kill came too late to test anything"
     with (out / "metrics.jsonl").open("a") as file:
         file.write('{"step": 999, "wal')  # a line cut off by the kill

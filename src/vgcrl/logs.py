@@ -116,9 +116,10 @@ class Display:
         self._text, self._speed, self._total = "", 0.0, total
         self._bar = Progress(
             TextColumn(title),
-            BarColumn(),
-            TextColumn("{task.completed:,}/{task.total:,} steps  {task.fields[text]}"),
+            BarColumn(bar_width=10),
+            TextColumn("{task.percentage:.0f}% {task.fields[text]}"),
             TimeRemainingColumn(),
+            TextColumn("left"),
             console=self._console,
             disable=quiet or self._plain,
         )
@@ -133,11 +134,11 @@ class Display:
 
     def advance(self, step: int, speed: float) -> None:
         self._speed = speed
-        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s per run  {self._text}")
+        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s {self._text}")
 
     def evaluated(self, step: int, mean: dict[str, float]) -> None:
-        self._text = f"F {mean['F']:.2f}  LGR(z) {mean['lgr_z']:.3f}"
-        self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s per run  {self._text}")
+        self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}"
+        self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s {self._text}")
         if self._plain:
             left = (self._total - step) / self._speed if self._speed else math.nan
             eta = f"{left:.0f} s left" if math.isfinite(left) else "starting"

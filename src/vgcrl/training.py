@@ -162,7 +162,7 @@ def start(config: Config, folder: Path, *, quiet: bool = False) -> Run:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {folder} cannot be created: {error.strerror}; valid: a writable place") from None
-    with _locked(folder), Display(f"{config.method} on {config.env}", config.steps, quiet) as display:
+    with _locked(folder), Display(config.method, config.steps, quiet) as display:
         (folder / "config.json").write_text(config.to_json())
         return _loop(program, folder, program.init(), START, display)
 
@@ -200,7 +200,7 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Ru
     config = read_config(folder)
     if steps is not None:
         config = resolve(dataclasses.replace(config, steps=steps))
-    with _locked(folder), Display(f"{config.method} on {config.env}", config.steps, quiet) as display:
+    with _locked(folder), Display(config.method, config.steps, quiet) as display:
         program = compile_config(config)
         if (folder / "checkpoints").exists():
             runs, counters = checkpoint.newest(folder, program.shapes(), display.note)
