@@ -96,4 +96,4 @@ def test_adaptive_variance_finds_the_windless_dimension(tmp_path, wind):
 @pytest.mark.parametrize("posterior", ["gaussian", "gmm"])
 def test_continuous_goals_beat_an_uninformed_mode(tmp_path, posterior):
     run = vgcrl.train("vgcrl", posterior=posterior, out=tmp_path / "run")
-    assert max(row["lgr_z"] for row in run.last["seeds"]) < 0.1 < 1 / 3
+    assert max(row["lgr_z"] for row in run.last["seeds"]) < 0.2  # an uninformed mode gives 1/3
