@@ -6,9 +6,9 @@ import pytest
 
 from tiny import TINY
 from vgcrl.config import Config, resolve
+from vgcrl.hosted import compile_config
 from vgcrl.methods import METHODS
 from vgcrl.posteriors import POSTERIORS
-from vgcrl.program import compile_config
 from vgcrl.training import summarise
 
 VARIANTS = {

@@ -8,6 +8,7 @@ TINY = {
     "replay": 1000,
     "random_steps": 64,
     "evaluate_every": 160,
+    "checkpoint_every": 160,
     "evaluate_episodes": 4,
     "seeds": 2,
 }

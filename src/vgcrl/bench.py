@@ -1,10 +1,12 @@
-"""Speeds of this machine: the learner against its floor and a peer, the environment, the replay's size."""
+"""Speeds of this machine: training, the learner alone against its floors, the simulation, and a peer beside them."""
 
 import itertools
+import math
 import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -12,77 +14,91 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl import learner, replay
-from vgcrl.agents.sac import sac
+from vgcrl import peers, replay
 from vgcrl.config import Config, resolve
 from vgcrl.envs import vectorise
 from vgcrl.errors import UsageError
-from vgcrl.goals import Discrete
-from vgcrl.networks import Linear
-from vgcrl.posteriors import POSTERIORS, Build, Seen
-from vgcrl.program import compiler_options
-from vgcrl.relabel import NONE
-from vgcrl.types import Knobs, Transition
+from vgcrl.hosted import Host, without
+from vgcrl.program import RunState, compiler_options
+from vgcrl.types import Transition
 
-PEERS = {"sb3": ("torch", "stable-baselines3")}
-OBS, ACTIONS, GOALS, BATCH, WIDTH = 17, 6, 10, 256, 256
+OBS, ACTIONS, BATCH, WIDTH = 17, 6, 256, 256
 
 
-def _per_second(run: Callable[[int], Any], count: int, repeats: int = 5) -> float:
-    """The median rate of `run(count)`, after a first call that compiles."""
-    jax.block_until_ready(run(2))
-    rates = []
-    for _ in range(repeats):
+def _per_second(run: Callable[[], float], seconds: float) -> float:
+    """The median rate of `run`, which does some work, waits for it and says how much; after one call not counted."""
+    run()
+    rates, begun = [], time.perf_counter()
+    while len(rates) < 5 or time.perf_counter() - begun < seconds:
         start = time.perf_counter()
-        jax.block_until_ready(run(count))
-        rates.append(count / (time.perf_counter() - start))
+        work = run()
+        rates.append(work / (time.perf_counter() - start))
     return float(np.median(rates))
 
 
-def _example(count: int) -> Transition:
-    obs, action = jnp.zeros((count, OBS)), jnp.zeros((count, ACTIONS))
-    return Transition(obs, action, obs, jnp.zeros(count, jnp.int32), jnp.zeros(count, bool))
+class Training:
+    """DIAYN on HalfCheetah, in training: the real loop, not a model of it."""
+
+    def __init__(self, runs: int, goals: int, envs: int, ratio: float):
+        begun = time.perf_counter()
+        make = partial(Config, "diayn", "HalfCheetah", engine="mujoco", hidden=(WIDTH, WIDTH), batch=BATCH)
+        sizes = {"replay": 600_000, "random_steps": 1024, "steps": 10**9}
+        config = resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
+        self.host, self.config = Host(config), config
+        self.state: RunState = self.host.init()
+        self.done = 0
+        first = -(-1024 // (config.schedule[0] * envs)) + 2
+        self._advance(first)
+        self.startup = time.perf_counter() - begun
+
+    def _advance(self, iterations: int) -> None:
+        self.state = jax.block_until_ready(self.host.advance(self.state, self.done, iterations))
+        self.done += iterations
+
+    def steps_per_second(self, seconds: float) -> float:
+        """Of all runs together."""
+        config, collects = self.config, self.config.schedule[0]
+        start, before = time.perf_counter(), self.done
+        self._advance(2)
+        each = (time.perf_counter() - start) / (self.done - before)
+        count = max(1, math.ceil(seconds / 5 / each))
+
+        def run() -> float:
+            self._advance(count)
+            return count * collects * config.envs * config.seeds
+
+        return _per_second(run, seconds)
+
+    def updates_per_second(self, seconds: float) -> float:
+        """Of the learner alone, on the same replay."""
+
+        def run() -> float:
+            rest = without(self.state, "learner")
+            state, info = self.host.learn(self.state.learner, rest, jnp.int32(self.done))
+            self.state = jax.block_until_ready(rest._replace(learner=state, info=info))
+            return self.config.schedule[1] * self.config.seeds
+
+        return _per_second(run, seconds)
 
 
-def _filled(key: jax.Array) -> replay.Replay:
-    """Random episodes of 100 steps in eight environments."""
-    buffer = replay.init(_example(8), 2_000, 100)
+def simulation_per_second(seconds: float, count: int) -> float:
+    """HalfCheetah on all cores, observations assembled."""
+    config = resolve(Config("diayn", "HalfCheetah", engine="mujoco"))
+    worlds = config.build_worlds(1, count)
+    keys = np.zeros((1, 2), np.uint32)
+    worlds.reset(keys)
+    action = np.random.default_rng(0).uniform(-1, 1, (8, 1, count, ACTIONS)).astype(np.float32)
+    clock = itertools.count()
 
-    def add(i: jax.Array, buffer: replay.Replay) -> replay.Replay:
-        k = jax.random.fold_in(key, i)
-        obs, action = jax.random.normal(k, (2, 8, OBS)), jnp.tanh(jax.random.normal(k, (8, ACTIONS)))
-        step = Transition(obs[0], action, obs[1], jnp.arange(8) % GOALS, jnp.zeros(8, bool))
-        return replay.add(buffer, step, jnp.full(8, (i + 1) % 100 == 0))
+    def run() -> float:
+        for i in range(8):
+            worlds.step(action[i], keys, next(clock))
+        return 8 * count
 
-    return jax.jit(lambda b: jax.lax.fori_loop(0, 1_500, add, b))(buffer)
-
-
-def updates_per_second(runs: int = 1, count: int = 100) -> float:
-    """Whole updates of DIAYN: draw a batch, fit q, update SAC; all runs together."""
-    goals, key = Discrete(GOALS), jax.random.key(0)
-    hidden = (WIDTH, WIDTH)
-    agent = sac(OBS, ACTIONS, goals.embed, GOALS, hidden=hidden, discount=0.99, target_rate=0.005, target_entropy=-3.0)
-    knobs = Knobs(*(jnp.float32(x) for x in (3e-4, 3e-4, 0.5, jnp.inf, 0)))
-
-    def init(key: jax.Array) -> learner.LearnerState:
-        build = Build(OBS, GOALS, hidden, Linear, 1.0, 8, 5.0)
-        q = Seen(POSTERIORS["categorical"](key, build), tuple(range(OBS)))
-        return learner.init(q, agent, key)
-
-    def many(state: learner.LearnerState, buffer: replay.Replay, count: jax.Array) -> learner.LearnerState:
-        def body(i: jax.Array, state: learner.LearnerState) -> learner.LearnerState:
-            key_sample, key_update = jax.random.split(jax.random.fold_in(key, i))
-            batch, later = replay.sample(buffer, key_sample, BATCH)
-            return learner.update(state, batch, later, knobs, key_update, agent=agent, goals=goals, how=NONE)[0]
-
-        return jax.lax.fori_loop(0, count, body, state)
-
-    step = jax.jit(jax.vmap(many, (0, None, None)), compiler_options=compiler_options())
-    state, buffer = jax.jit(jax.vmap(init))(jax.random.split(key, runs)), _filled(key)
-    return runs * _per_second(lambda n: step(state, buffer, n), count)
+    return _per_second(run, seconds)
 
 
-def products() -> list[tuple[int, int, int]]:
+def products(goals: int) -> list[tuple[int, int, int]]:
     """(m, k, n) of every matrix product one update cannot do without."""
 
     def net(sizes: tuple[int, ...], weights: bool, inputs: bool) -> list[tuple[int, int, int]]:
@@ -94,8 +110,8 @@ def products() -> list[tuple[int, int, int]]:
         return forward + to_weights + to_inputs
 
     hidden = (WIDTH, WIDTH)
-    q, actor = (OBS, *hidden, GOALS), (OBS + GOALS, *hidden, 2 * ACTIONS)
-    critic = (OBS + GOALS + ACTIONS, *hidden, 1)
+    q, actor = (OBS, *hidden, goals), (OBS + goals, *hidden, 2 * ACTIONS)
+    critic = (OBS + goals + ACTIONS, *hidden, 1)
     fit, next_action, targets = net(q, True, False), net(actor, False, False), 2 * net(critic, False, False)
     return (
         fit
@@ -107,12 +123,12 @@ def products() -> list[tuple[int, int, int]]:
     )
 
 
-def floor_per_second(count: int = 100) -> float:
-    """How often the bare products of one update can be done."""
+def products_per_second(goals: int, seconds: float, count: int = 50) -> float:
+    """How often the bare products of one update can be done: the floor of arithmetic, for one run."""
     key = jax.random.key(1)
-    pairs = [(jax.random.normal(key, (m, k)), jax.random.normal(key, (k, n))) for m, k, n in products()]
+    pairs = [(jax.random.normal(key, (m, k)), jax.random.normal(key, (k, n))) for m, k, n in products(goals)]
 
-    def many(pairs: list[tuple[jax.Array, jax.Array]], count: jax.Array) -> jax.Array:
+    def many(pairs: list[tuple[jax.Array, jax.Array]]) -> jax.Array:
         def body(_: jax.Array, total: jax.Array) -> jax.Array:
             fresh, total = jax.lax.optimization_barrier((pairs, total))  # so that nothing is hoisted out of the loop
             results = jax.lax.optimization_barrier([a @ b for a, b in fresh])
@@ -121,77 +137,120 @@ def floor_per_second(count: int = 100) -> float:
         return jax.lax.fori_loop(0, count, body, jnp.zeros(()))
 
     step = jax.jit(many, compiler_options=compiler_options())
-    return _per_second(lambda n: step(pairs, n), count)
+
+    def run() -> float:
+        jax.block_until_ready(step(pairs))
+        return count
+
+    return _per_second(run, seconds)
 
 
-def stable_baselines3_per_second(count: int = 100) -> float:
-    """SAC of stable-baselines3, same batch and networks, without a discriminator."""
-    try:
-        import gymnasium
-        from stable_baselines3 import SAC
-    except ImportError as error:
-        raise UsageError(f"--peer sb3 needs {error.name}; valid: pip install stable-baselines3 torch") from None
+def traffic(goals: int) -> int:
+    """Bytes one update must move: weights, gradients and both moments read and written once, targets too."""
+    hidden = (WIDTH, WIDTH)
 
-    class Noise(gymnasium.Env):
-        observation_space = gymnasium.spaces.Box(-1, 1, (OBS,), np.float32)
-        action_space = gymnasium.spaces.Box(-1, 1, (ACTIONS,), np.float32)
+    def size(*sizes: int) -> int:
+        return sum((i + 1) * o for i, o in itertools.pairwise(sizes))
 
-        def reset(self, seed: int | None = None, options: Any = None) -> Any:
-            return self.observation_space.sample(), {}
-
-        def step(self, action: Any) -> Any:
-            return self.observation_space.sample(), 0.0, False, False, {}
-
-    model = SAC("MlpPolicy", Noise(), batch_size=BATCH, learning_starts=300, buffer_size=10_000)
-    model.learn(310)
-    rates = []
-    for _ in range(5):
-        start = time.perf_counter()
-        model.train(gradient_steps=count, batch_size=BATCH)
-        rates.append(count / (time.perf_counter() - start))
-    return float(np.median(rates))
+    critics = 2 * size(OBS + goals + ACTIONS, *hidden, 1)
+    trained = size(OBS, *hidden, goals) + size(OBS + goals, *hidden, 2 * ACTIONS) + critics
+    return 4 * (8 * trained + 2 * critics)
 
 
-def env_steps_per_second(count: int = 2_000) -> float:
+def bytes_per_second(seconds: float) -> float:
+    """Of memory: reading and writing a large array."""
+    size = 2**28 if jax.default_backend() != "cpu" else 2**25
+    step = jax.jit(lambda x: x + 1.0, donate_argnums=0)
+    box = [jnp.zeros(size)]
+
+    def run() -> float:
+        box[0] = jax.block_until_ready(step(box[0]))
+        return 8 * size
+
+    return _per_second(run, seconds)
+
+
+def pointmass_per_second(seconds: float, count: int = 2_000) -> float:
     """The 2-D point mass with random actions, 256 side by side."""
     env = vectorise(resolve(Config()).build_env(), 256)
 
-    def body(i: jax.Array, carry: Any) -> Any:
+    def body(i: jax.Array, state: Any) -> Any:
         key = jax.random.fold_in(jax.random.key(0), i)
-        return env.step(carry[0], jax.random.uniform(key, (256, 2), minval=-1.0), key)[0], carry[1]
+        return env.step(state, jax.random.uniform(key, (256, 2), minval=-1.0), key)[0]
 
-    step = jax.jit(lambda carry, n: jax.lax.fori_loop(0, n, body, carry), compiler_options=compiler_options())
-    carry = env.reset(jax.random.key(0))
-    return 256 * _per_second(lambda n: step(carry, n), count)
+    step = jax.jit(lambda state: jax.lax.fori_loop(0, count, body, state), compiler_options=compiler_options())
+    state, _ = env.reset(jax.random.key(0))
+
+    def run() -> float:
+        jax.block_until_ready(step(state))
+        return 256 * count
+
+    return _per_second(run, seconds)
 
 
 def replay_bytes() -> int:
     """Of a million steps at the sizes above."""
-    shapes = jax.eval_shape(lambda: replay.init(_example(8), 125_000, 1_000))
+    obs, action = jnp.zeros((8, OBS)), jnp.zeros((8, ACTIONS))
+    example = Transition(obs, action, obs, jnp.zeros(8, jnp.int32), jnp.zeros(8, bool))
+    shapes = jax.eval_shape(lambda: replay.init(example, 125_000, 1_000))
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
 
 
-def bench(peer: str | None) -> dict[str, Any]:
-    """Peer and floor are timed before and after our own, so that a drift of the machine shows."""
-    if peer is not None and peer not in PEERS:
-        raise UsageError(f"--peer {peer!r} is unknown; valid: {', '.join(PEERS)}")
-    out: dict[str, Any] = {
-        "command": f"vgcrl bench{f' --peer {peer}' if peer else ''}",
-        "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {os.cpu_count()} cores",
-        "versions": {name: version(name) for name in ("jax", "jaxlib", *(PEERS[peer] if peer else ()))},
-        "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "observations": OBS, "actions": ACTIONS, "goals": GOALS},
+def training_row(runs: int, goals: int, envs: int, ratio: float, seconds: float, bandwidth: float) -> dict[str, Any]:
+    training = Training(runs, goals, envs, ratio)
+    steps = training.steps_per_second(seconds)
+    alone = training.updates_per_second(seconds / 2)
+    return {
+        "runs": runs,
+        "goal_dim": goals,
+        "envs": envs,
+        "updates_per_step": ratio,
+        "startup_seconds": training.startup,
+        "env_steps_per_second": steps,
+        "updates_per_second": ratio * steps,
+        "learner_alone_updates_per_second": alone,
+        "share_of_memory_floor": alone * traffic(goals) / bandwidth,
     }
-    theirs = [stable_baselines3_per_second()] if peer else []
-    floor = [floor_per_second()]
-    out["updates_per_second"] = updates_per_second()
-    floor.append(floor_per_second())
-    theirs += [stable_baselines3_per_second()] if peer else []
-    out["floor_per_second"] = floor
-    out["share_of_floor"] = out["updates_per_second"] / max(floor)
+
+
+def bench(
+    peer: str | None,
+    runs: tuple[int, ...],
+    goals: tuple[int, ...],
+    envs: int | None,
+    ratio: float | None,
+    seconds: float,
+) -> dict[str, Any]:
+    """One row per number of runs, and per |G| for one run. The peer is timed before and after, so that drift shows."""
+    if peer is not None and peer not in peers.PEERS:
+        raise UsageError(f"--peer {peer!r} is unknown; valid: {', '.join(peers.PEERS)}")
+    jax.config.update("jax_enable_compilation_cache", False)  # start-up is measured as a newcomer has it
+    gpu = jax.default_backend() != "cpu"
+    ratio = ratio if ratio is not None else 0.25 if gpu else 1.0
+    size = envs if envs is not None else 256 if gpu else 8
+    theirs = [peers.measure(peer, seconds)] if peer else []
+    bandwidth = bytes_per_second(seconds / 4)
+    shapes = [(r, goals[0], size if r < 16 or envs is not None else size // 4) for r in runs]
+    shapes += [(runs[0], g, size) for g in goals[1:]]
+    floor = products_per_second(goals[0], seconds / 2)
+    rows = [training_row(r, g, e, ratio, seconds, bandwidth) for r, g, e in shapes]
+    theirs += [peers.measure(peer, seconds)] if peer else []
+    out: dict[str, Any] = {
+        "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {os.cpu_count()} cores",
+        "versions": {name: version(name) for name in ("jax", "jaxlib", "mujoco")},
+        "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "env": "HalfCheetah", "method": "diayn"},
+        "training": rows,
+        "products_per_second": floor,
+        "share_of_product_floor": rows[0]["learner_alone_updates_per_second"] / floor / rows[0]["runs"],
+        "memory_bytes_per_second": bandwidth,
+        "simulation_steps_per_second": simulation_per_second(seconds / 2, 1024),
+        "pointmass_steps_per_second": pointmass_per_second(seconds / 2),
+        "replay_bytes_per_million_steps": replay_bytes(),
+    }
     if peer:
-        out["sb3_updates_per_second"] = theirs
-        out["ratio_to_sb3"] = out["updates_per_second"] / max(theirs)
-    out["updates_per_second_4_runs"] = updates_per_second(4, 30)
-    out["pointmass_steps_per_second"] = env_steps_per_second()
-    out["replay_bytes_per_million_steps"] = replay_bytes()
+        best = {k: max(t[k] for t in theirs) for k in ("env_steps_per_second", "updates_per_second")}
+        out["peer"] = {"name": peer, "measured": theirs}
+        for row in rows:
+            row["ratio_to_peer"] = {k: row[k] / best[k] for k in best}
+            row["ratio_to_peer"]["learner_alone"] = row["learner_alone_updates_per_second"] / best["updates_per_second"]
     return out

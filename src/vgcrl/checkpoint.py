@@ -19,8 +19,9 @@ from safetensors.numpy import save_file
 
 from vgcrl.errors import UsageError
 
-LAYOUT = 1  # raise when the meaning of the arrays changes
+LAYOUT = 2  # raise when the meaning of the arrays changes
 KEPT = 2
+WORLDS = "worlds."
 
 
 class Damaged(Exception):
@@ -58,7 +59,8 @@ def _all(run: Path) -> list[Path]:
     return sorted((p for p in folder.glob("*") if p.name.isdigit()), reverse=True) if folder.is_dir() else []
 
 
-def save(run: Path, step: int, state: Any, counters: dict[str, Any]) -> None:
+def save(run: Path, step: int, state: Any, counters: dict[str, Any], worlds: dict[str, np.ndarray]) -> None:
+    """`worlds` holds the environments where they are not part of the state."""
     folder, name = _folder(run), f"{step:012d}"
     folder.mkdir(exist_ok=True)
     for leftover in folder.glob(".*"):
@@ -66,6 +68,7 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any]) -> None:
     new = folder / f".{name}"
     new.mkdir()
     raw = {k: np.asarray(jax.random.key_data(x) if _is_key(x) else x) for k, x in _named(state).items()}
+    raw |= {WORLDS + k: x for k, x in worlds.items()}
     header = {"layout": str(LAYOUT), "counters": json.dumps({"step": step, **counters})}
     save_file({k: np.ascontiguousarray(x) for k, x in raw.items()}, new / "state.safetensors", header)
     (new / "sha256").write_text(_checksum(new / "state.safetensors") + "\n")
@@ -79,8 +82,8 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any]) -> None:
         shutil.rmtree(old)
 
 
-def read(path: Path, template: Any) -> tuple[Any, dict[str, Any]]:
-    """State and counters of one checkpoint; `template` has the shapes and types to expect."""
+def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+    """State, counters and environments of one checkpoint; `template` has the shapes and types to expect."""
     file = path / "state.safetensors"
     try:
         if _checksum(file) != (path / "sha256").read_text().strip():
@@ -89,8 +92,7 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any]]:
             header = opened.metadata() or {}
             if header.get("layout") != str(LAYOUT):
                 raise UsageError(f"{file}: layout {header.get('layout')}, this version reads layout {LAYOUT}")
-            names = set(opened.keys())
-            arrays = {name: opened.get_tensor(name) for name in names}
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise Damaged(f"{file}: {error}") from None
 
@@ -98,16 +100,17 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any]]:
         x = arrays[name]
         return jax.random.wrap_key_data(x) if _is_key(like) else jax.numpy.asarray(x)
 
-    expected = _named(template)
+    worlds = {k.removeprefix(WORLDS): arrays.pop(k) for k in list(arrays) if k.startswith(WORLDS)}
+    names, expected = set(arrays), _named(template)
     shapes = {k: v.shape + ((2,) if _is_key(v) else ()) for k, v in expected.items()}
     if names != set(expected) or any(arrays[k].shape != shapes[k] for k in names):
         raise UsageError(f"{file}: holds other arrays than this configuration and version expect")
     leaves = [leaf(k, v) for k, v in expected.items()]
     state = jax.tree.unflatten(jax.tree.structure(template), leaves)
-    return state, json.loads(header["counters"])
+    return state, json.loads(header["counters"]), worlds
 
 
-def newest(run: Path, template: Any, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any]]:
+def newest(run: Path, template: Any, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """The newest sound checkpoint; a damaged one is named and the one before it used."""
     for path in _all(run):
         try:

@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,10 +34,18 @@ def _several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     return lambda text: tuple(kind(x) for x in text.split(","))
 
 
+def _yes_no(text: str) -> bool:
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if text.lower() not in words:
+        raise ValueError
+    return words[text.lower()]
+
+
 _PARSERS: dict[Any, Callable[[str], Any]] = {
     int: _number(int, "an integer"),
     float: _number(float, "a number"),
     str: str,
+    bool: _number(_yes_no, "yes or no"),
     tuple[float, ...]: _number(_several(float), "numbers separated by commas"),
     tuple[int, ...]: _number(_several(int), "integers separated by commas"),
 }
@@ -85,8 +94,16 @@ def parser() -> Parser:
     evaluate = command("evaluate", "measure a run on held-out episodes")
     evaluate.add_argument("dir", type=Path, metavar="DIR")
     evaluate.add_argument("--episodes", type=_AT_LEAST_ONE, metavar="N", help="episodes per run")
-    evaluate.add_argument("--targets", type=Path, metavar="FILE", help="target states for LGR(s): .npy, .json or .csv")
+    evaluate.add_argument(
+        "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
+    )
     evaluate.add_argument("--json", action="store_true", help="print one JSON object")
+    experts = command("experts", "target states for LGR from velocity-tracking experts")
+    experts.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
+    experts.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each seed")
+    experts.add_argument("--seeds", type=_AT_LEAST_ONE, default=3, metavar="K", help="the best serves each target [3]")
+    experts.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments side by side in each run")
+    experts.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
     report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
@@ -98,7 +115,13 @@ def parser() -> Parser:
     kinds = ("methods", "envs", "experiments")
     listing.add_argument("what", nargs="?", metavar="|".join(kinds))
     bench = command("bench", "updates/s and env steps/s on this machine")
-    bench.add_argument("--peer", metavar="sb3", help="also time this peer, if it is installed")
+    bench.add_argument("--peer", metavar="sb3|qdax", help="also time this peer, if it is installed")
+    several = _number(_several(_whole), "integers of at least 1 separated by commas")
+    bench.add_argument("--runs", type=several, default=(1,), metavar="R1,R2", help="runs trained together [1]")
+    bench.add_argument("--goal-dim", type=several, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
+    bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 64]")
+    bench.add_argument("--updates-per-step", type=float, metavar="U", help="[CPU 1, GPU 0.25]")
+    bench.add_argument("--seconds", type=float, default=5.0, metavar="S", help="about how long each is timed [5]")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
     return top
 
@@ -109,7 +132,9 @@ def _say(text: str) -> None:
 
 def _finish(run: Any) -> int:
     mean = run.last["mean"]
-    _say(f"F {mean['F']:.3f}  LGR(z) {mean['lgr_z']:.3f}  LGR(s) {mean['lgr_s']:.3f}  after {run.last['step']:,} steps")
+    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v"}
+    shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean[name] is not None)
+    _say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
         _say(f"stopped and saved; continue with: vgcrl resume {run.dir}")
         return 130
@@ -127,6 +152,8 @@ def _train(args: argparse.Namespace) -> int:
     from vgcrl.training import start
 
     config = resolve(Config(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}))
+    if args.engine == "auto" and not config.native:
+        _say(f"{config.env}: engine {config.engine}")
     return _finish(start(config, args.out or fresh_folder(config)))
 
 
@@ -137,15 +164,31 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from vgcrl.evaluation import evaluate_run, read_targets
+    from vgcrl.evaluation import evaluate_run
     from vgcrl.logs import to_json
     from vgcrl.tables import metrics_table
 
-    record = evaluate_run(args.dir, args.episodes, lambda width: read_targets(args.targets, width), _say)
+    record = evaluate_run(args.dir, args.episodes, args.targets, _say)
     if args.json:
         print(to_json(record))
         return 0
     _print_table(*metrics_table(record))
+    return 0
+
+
+def _experts(args: argparse.Namespace) -> int:
+    from vgcrl.experts import experts
+
+    out = args.out or Path("targets") / f"{args.env}.safetensors"
+    found = experts(args.env, out, shlex.join(["vgcrl", *args.words]), args.seeds, args.steps, args.envs, _say)
+    if found is None:
+        return 130
+    rows = [
+        [" ".join(f"{x:.2f}" for x in asked), " ".join(f"{x:.2f}" for x in achieved), "missed" if missed else ""]
+        for asked, achieved, missed in zip(found.asked, found.achieved, found.missed, strict=True)
+    ]
+    _print_table(["asked m/s", "achieved m/s", ""], rows)
+    print(f"{len(found.states)} states of {len(rows)} experts, {int(found.missed.sum())} missed: {out}")
     return 0
 
 
@@ -209,13 +252,16 @@ def _bench(args: argparse.Namespace) -> int:
     from vgcrl.bench import bench
     from vgcrl.logs import to_json
 
-    record = bench(args.peer)
+    timed = bench(args.peer, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds)
+    record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
     if args.json:
         print(to_json(record))
-    else:
-        _print_table(
-            ["what", "value"], [[k, f"{v:,.2f}" if isinstance(v, float) else str(v)] for k, v in record.items()]
-        )
+        return 0
+    rows: list[dict[str, Any]] = timed["training"]
+    del record["training"]
+    names = [k for k in rows[0] if k != "ratio_to_peer"]
+    _print_table([k.replace("_", " ") for k in names], [[f"{row[k]:,.4g}" for k in names] for row in rows])
+    _print_table(["what", "value"], [[k, f"{v:,.2f}" if isinstance(v, float) else str(v)] for k, v in record.items()])
     return 0
 
 
@@ -223,6 +269,7 @@ COMMANDS = {
     "train": _train,
     "resume": _resume,
     "evaluate": _evaluate,
+    "experts": _experts,
     "report": _report,
     "reproduce": _reproduce,
     "list": _list,
@@ -235,6 +282,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if arguments and not arguments[0].startswith("-"):
         one_of("command", arguments[0], COMMANDS)
     args, unknown = top.parse_known_args(arguments)
+    args.words = arguments
     if unknown:
         actions = top._subparsers._group_actions[0].choices[args.command]._actions  # ty: ignore
         options = [o for action in actions for o in action.option_strings if o.startswith("--")]

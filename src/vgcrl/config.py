@@ -2,13 +2,14 @@
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from vgcrl.envs import ENVS, Env
+from vgcrl.envs import ENVS, Engine, Env, EnvRow, Worlds, choose, find
 from vgcrl.errors import UsageError
 from vgcrl.methods import METHODS
 from vgcrl.relabel import RELABELS
@@ -16,6 +17,7 @@ from vgcrl.replay import LATER, rows_needed
 from vgcrl.types import EnvSpec
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
+PHYSICS = ("exact", "fast")
 KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm", "projection_seed")
 
 
@@ -41,6 +43,10 @@ class Config:
     wind: tuple[float, ...] = option("range of the random force on each dimension", metavar="R0,R1,...")
     projection_dim: int = option("rows M of the projection W")
     projection_seed: tuple[int, ...] = option("seed of the projection W (knob)", metavar="S")
+    terminate: bool = option("end an episode when the body is unhealthy, for bodies that can be: yes|no")
+    horizon: int = option("time limit of an episode in steps; default the environment's own")
+    physics: str = option("of mjx: " + "|".join(PHYSICS) + "; fast is Euler with few solver iterations")
+    workers: int = option("processes that step a Gymnasium environment; 0 is threads of this one")
     goal_dim: int = option("dimension of z, or number of categories")
     features: str = option("dimensions of the observation that q sees: all|position|velocity|0,1,5")
     posterior: str = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
@@ -60,16 +66,33 @@ class Config:
     updates_per_step: float = option("gradient updates per environment step")
     random_steps: int = option("environment steps of random actions before learning starts")
     replay: int = option("environment steps kept for learning")
-    evaluate_every: int = option("environment steps between evaluations; default a twentieth of --steps")
-    evaluate_episodes: int = option("held-out episodes per evaluation and run", 100)
-    checkpoint_every: int = option("environment steps between checkpoints; default as evaluations")
+    evaluate_every: int = option("environment steps between evaluations; default a twentieth of --steps, or more")
+    evaluate_episodes: int = option("held-out episodes per evaluation and run")
+    checkpoint_every: int = option(
+        "environment steps between checkpoints; default as evaluations, as far as that takes a twentieth of the time"
+    )
+
+    @property
+    def simulator(self) -> Engine:
+        return find(self.env).engines[self.engine]
+
+    @property
+    def native(self) -> bool:
+        return self.simulator.native
 
     def build_env(self, knobs: Any = None) -> Env:
         """With the values of the knobs in `knobs`, which may be traced; else with those of the first setting."""
-        row = ENVS[self.env]
-        values = {name: getattr(self, name) for name in row.options}
+        values = {name: getattr(self, name) for name in self.simulator.options}
         values |= {name: getattr(knobs, name) if knobs else values[name][0] for name in KNOBS if name in values}
-        return row.build(**values)
+        return self.simulator.build(**values)
+
+    def build_worlds(self, runs: int, count: int) -> Worlds:
+        """`count` environments in each of `runs`, on the host."""
+        return self.simulator.build(runs, count, **{name: getattr(self, name) for name in self.simulator.options})
+
+    @property
+    def specification(self) -> EnvSpec:
+        return _specification(self)
 
     def feature_indices(self, spec: EnvSpec) -> tuple[int, ...]:
         return _features(self.features, spec)
@@ -116,6 +139,15 @@ class Config:
         return Config(**typed)
 
 
+@functools.lru_cache(maxsize=64)
+def _specification(c: Config) -> EnvSpec:
+    if c.native:
+        return c.build_env().spec
+    worlds = c.build_worlds(1, 1)
+    worlds.close()
+    return worlds.spec
+
+
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -130,6 +162,10 @@ def one_of(name: str, value: str, valid: Iterable[str]) -> None:
 
 def _features(text: str, spec: EnvSpec) -> tuple[int, ...]:
     named = {"all": tuple(range(spec.obs_dim)), "position": spec.position, "velocity": spec.velocity}
+    if text in named and not named[text]:
+        raise UsageError(
+            f"--features {text}: this environment does not say which those are; valid: all, or indices 0,1,..."
+        )
     if text in named:
         return named[text]
     valid = f"all, position, velocity, or distinct indices from 0 to {spec.obs_dim - 1} such as 0,1"
@@ -145,12 +181,13 @@ def _features(text: str, spec: EnvSpec) -> tuple[int, ...]:
 def _check_numbers(c: Config) -> None:
     """Ranges of plain numbers: name -> (least, largest, what is valid)."""
     whole = ("steps", "seeds", "envs", "dims", "projection_dim", "goal_dim", "components", "batch", "hidden")
-    whole += ("replay", "evaluate_every", "evaluate_episodes", "checkpoint_every")
+    whole += ("horizon", "replay", "evaluate_every", "evaluate_episodes", "checkpoint_every")
     ranges: dict[str, tuple[float, float, str]] = {name: (1, math.inf, "an integer of at least 1") for name in whole}
     ranges |= {
         "seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
         "projection_seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
         "random_steps": (0, math.inf, "an integer of at least 0"),
+        "workers": (0, 1024, "an integer from 0 to 1024"),
         "wind": (0, math.inf, "finite numbers of at least 0, one per dimension"),
         "sigma": (1e-6, math.inf, "a positive number"),
         "relabel_fraction": (0, 1, "a number from 0 to 1"),
@@ -171,30 +208,59 @@ def _check_numbers(c: Config) -> None:
             raise UsageError(f"{flag(name)} is empty; valid: {valid}")
 
 
+def _engine(c: Config, row: EnvRow) -> str:
+    if c.engine == "auto":
+        return choose(row)
+    if c.engine not in row.engines:
+        raise UsageError(f"--engine {c.engine} does not run {c.env}; valid: auto, {', '.join(row.engines)}")
+    return c.engine
+
+
+def _check_options(c: Config, row: EnvRow, engine: str) -> None:
+    """Options given that this environment, or this engine, does not have."""
+    for name in sorted({o for r in (*ENVS.values(), row) for o in r.options} - set(row.engines[engine].options)):
+        if getattr(c, name) is None:
+            continue
+        if name in row.options:
+            users = ", ".join(e for e, x in row.engines.items() if name in x.options)
+            raise UsageError(f"{flag(name)} does not apply to --engine {engine}; valid with: {users}")
+        users = ", ".join(e for e, r in ENVS.items() if name in r.options)
+        raise UsageError(f"{flag(name)} does not apply to {c.env}; valid for: {users}")
+
+
 def _resolve_env(c: Config) -> Config:
-    row = ENVS[c.env]
-    for name in sorted({o for r in ENVS.values() for o in r.options} - set(row.options)):
-        if getattr(c, name) is not None:
-            users = ", ".join(e for e, r in ENVS.items() if name in r.options)
-            raise UsageError(f"{flag(name)} does not apply to {c.env}; valid for: {users}")
+    row = find(c.env)
+    engine = _engine(c, row)
+    _check_options(c, row, engine)
     chosen: dict[str, Any] = {}
-    for name, default in row.options.items():
-        given = getattr(c, name)
+    for name in row.engines[engine].options:
+        given, default = getattr(c, name), row.options[name]
         chosen[name] = given if given is not None else default(**chosen) if callable(default) else default
     if "wind" in chosen and len(chosen["wind"]) != chosen["dims"]:
         raise UsageError(
             f"--wind has {len(chosen['wind'])} values; valid: one per dimension, here {chosen['dims']} (see --dims)"
         )
-    if c.engine not in ("auto", "jax"):
-        raise UsageError(f"--engine {c.engine} does not run {c.env}; valid: auto, jax")
     sizes = {name: value for name, value in row.sizes.items() if getattr(c, name) is None}
-    return dataclasses.replace(c, **chosen, **sizes, engine="jax")
+    return dataclasses.replace(c, **chosen, **sizes, engine=engine)
+
+
+def _default_features(c: Config, spec: EnvSpec) -> tuple[int, ...]:
+    """All that q may see; where goals are states, and the range of some is not known, the velocities."""
+    known = all(math.isfinite(spec.high[i] - spec.low[i]) for i in spec.features)
+    return spec.features if known or METHODS[c.method].goal_dim is not None else spec.velocity or spec.features
 
 
 def _resolve_method(c: Config, spec: EnvSpec) -> Config:
     method = METHODS[c.method]
-    features = c.features if c.features is not None else ",".join(map(str, spec.features))
-    width = len(_features(features, spec))
+    features = c.features if c.features is not None else ",".join(map(str, _default_features(c, spec)))
+    indices = _features(features, spec)
+    width = len(indices)
+    unknown = [i for i in indices if not math.isfinite(spec.high[i] - spec.low[i])]
+    if method.goal_dim is None and unknown:
+        raise UsageError(
+            f"--features: dimension {unknown[0]} of {c.env} has no known range, which goals of {c.method} need; "
+            "valid: dimensions that have one, or a method with goals of its own such as vgcrl or diayn"
+        )
     posterior = c.posterior if c.posterior is not None else method.posteriors[0]
     if posterior not in method.posteriors:
         raise UsageError(f"--posterior {posterior!r} cannot serve {c.method}; valid: {', '.join(method.posteriors)}")
@@ -230,14 +296,15 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
 def resolve(c: Config) -> Config:
     """The same configuration with nothing left open; raises UsageError where it makes no sense."""
     one_of("method", c.method, METHODS)
-    one_of("--env", c.env, ENVS)
     one_of("--engine", c.engine, ENGINES)
     one_of("--relabel-state", c.relabel_state, LATER)
+    if c.physics is not None:
+        one_of("--physics", c.physics, PHYSICS)
     if c.relabel is not None:
         one_of("--relabel", c.relabel, RELABELS)
     _check_numbers(c)
     c = _resolve_env(c)
-    spec = c.build_env().spec
+    spec = c.specification
     c = _resolve_method(c, spec)
     if len(c.swept) > 1 and len({len(getattr(c, k)) for k in c.swept}) > 1:
         raise UsageError(
@@ -247,7 +314,6 @@ def resolve(c: Config) -> Config:
         least = rows_needed(spec.horizon) * c.envs
         raise UsageError(f"--replay {c.replay} is too small for {c.envs} environments; valid: at least {least}")
     n, _ = c.schedule
-    every = c.evaluate_every if c.evaluate_every is not None else max(c.steps // 20, n * c.envs)
-    return dataclasses.replace(
-        c, evaluate_every=every, checkpoint_every=c.checkpoint_every if c.checkpoint_every is not None else every
-    )
+    least = n * c.envs if c.native else 4 * c.evaluate_episodes * spec.horizon  # on the host episodes are not cheap
+    every = c.evaluate_every if c.evaluate_every is not None else max(c.steps // 20, least)
+    return dataclasses.replace(c, evaluate_every=every)

@@ -5,6 +5,7 @@
 
 import functools
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -29,7 +30,8 @@ class Categorical(eqx.Module):
     logits: Array
 
     def log_prob(self, z: Array) -> Array:
-        return jax.nn.log_softmax(self.logits)[z]
+        chosen = jnp.arange(self.logits.shape[-1]) == z  # a mask, since the gradient of indexing is a scatter
+        return jnp.sum(jnp.where(chosen, jax.nn.log_softmax(self.logits), 0.0))
 
     def sample(self, key: Array) -> Array:
         return jax.random.categorical(key, self.logits)
@@ -60,6 +62,41 @@ class Normal(eqx.Module):
 
     def expect(self, f) -> Array:
         return _expect_normal(f, self.mean, jnp.exp(self.log_std))
+
+
+class Huber(eqx.Module):
+    """Independent coordinates; −log density is Huber's loss of (z − mean)/scale: quadratic to 1, then linear."""
+
+    mean: Array
+    log_scale: Array
+
+    _centre: ClassVar[float] = math.sqrt(2 * math.pi) * math.erf(1 / math.sqrt(2))  # mass within 1, unnormalised
+    _tail: ClassVar[float] = math.exp(-0.5)  # and beyond it, on each side
+    _log_mass: ClassVar[float] = math.log(_centre + 2 * _tail)
+
+    def log_prob(self, z: Array) -> Array:
+        error = jnp.abs((z - self.mean) * jnp.exp(-self.log_scale))
+        loss = jnp.where(error <= 1, 0.5 * error**2, error - 0.5)
+        return -jnp.sum(loss + self.log_scale + self._log_mass)
+
+    def sample(self, key: Array) -> Array:
+        """By the inverse of the distribution function, from the left up to the middle and mirrored beyond it."""
+        u = jax.random.uniform(key, self.mean.shape, self.mean.dtype, minval=-1.0, maxval=1.0)
+        left = 0.5 * (1 - jnp.abs(u)) * math.exp(self._log_mass)  # mass to the left of −|x|
+        tail = jnp.log(jnp.maximum(left, 1e-30)) - 0.5
+        inside = (left - self._tail) / math.sqrt(2 * math.pi) + special.ndtr(-1.0)
+        x = jnp.where(left < self._tail, tail, jax.scipy.special.ndtri(jnp.clip(inside, 1e-6, 0.5)))
+        return self.mean + jnp.exp(self.log_scale) * jnp.sign(u) * jnp.abs(x)
+
+    def mode(self) -> Array:
+        return self.mean
+
+    def expect(self, f) -> Array:
+        nodes = np.linspace(-16, 16, 1601)
+        size = np.abs(nodes)
+        weights = np.exp(-np.where(size <= 1, 0.5 * nodes**2, size - 0.5))
+        nodes, weights = (jnp.asarray(x, self.mean.dtype) for x in (nodes, weights / weights.sum()))
+        return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(self.mean, jnp.exp(self.log_scale))
 
 
 class FullNormal(eqx.Module):

@@ -17,7 +17,14 @@ from vgcrl.goals import Discrete
 from vgcrl.program import Program, RunState
 from vgcrl.rollout import sample_goals, trajectories
 
-LABELS = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)", "log_q": "E[log q]"}
+LABELS = {
+    "F": "F",
+    "lgr_z": "LGR(z)",
+    "lgr_s": "LGR(s)",
+    "lgr_v": "LGR_v(s)",
+    "spread_v": "velocity spread",
+    "log_q": "E[log q]",
+}
 
 
 def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:

@@ -14,6 +14,19 @@ from vgcrl.relabel import Relabel, relabel
 from vgcrl.types import Knobs, Transition
 
 
+class Draws(NamedTuple):
+    """The random numbers of one update, so that those of many updates can be drawn at once."""
+
+    policy: Array  # standard normal, (2, batch, action)
+    relabel: Array  # keys
+    refresh: Array
+
+
+def draw(key: Array, batch: int, action_dim: int) -> Draws:
+    key_policy, key_relabel, key_refresh = jax.random.split(key, 3)
+    return Draws(jax.random.normal(key_policy, (2, batch, action_dim)), key_relabel, key_refresh)
+
+
 class LearnerState(NamedTuple):
     q: Posterior
     optimiser: Any  # of q
@@ -32,16 +45,15 @@ def init(q: Posterior, agent: Agent, key: Array) -> LearnerState:
 def update(
     state: LearnerState,
     batch: Transition,
-    later_obs: Array,
+    later_obs: Array | None,
     knobs: Knobs,
-    key: Array,
+    draws: Draws,
     *,
     agent: Agent,
     goals: GoalSpace,
     how: Relabel,
 ) -> tuple[LearnerState, dict[str, Array]]:
     """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on."""
-    key_refresh, key_relabel, key_agent = jax.random.split(key, 3)
 
     def rewards(reached: Any, z: Array) -> Array:
         return jax.vmap(lambda d, z: d.log_prob(z) - goals.log_prob(z))(reached, z)
@@ -52,10 +64,10 @@ def update(
         return -jnp.mean(rewards(reached, batch.z)), reached
 
     (loss, reached), grads = jax.value_and_grad(misfit, has_aux=True)(state.q)
-    z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, key_relabel)
+    z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, draws.relabel)
     reward = rewards(reached, z)
-    agent_state, info = agent.update(state.agent, batch._replace(z=z), reward, knobs.learning_rate, key_agent)
+    agent_state, info = agent.update(state.agent, batch._replace(z=z), reward, knobs.learning_rate, draws.policy)
 
     q, optimiser = adam_step(state.q, grads, state.optimiser, knobs.posterior_learning_rate)
-    q = q.refresh(batch.next_obs, key_refresh)
+    q = q.refresh(batch.next_obs, draws.refresh)
     return LearnerState(q, optimiser, agent_state), {"F": -loss, "reward": jnp.mean(reward), **info}

@@ -40,7 +40,7 @@ METHODS = {
         states,
         "states",
         "uniform over the arena",
-        ("state-fixed",),
+        ("state-fixed", "state-huber"),
         q="N(s, σ²I)",
         learned="-",
         relabel="her",

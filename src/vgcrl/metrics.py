@@ -1,9 +1,9 @@
-"""F, LGR(z), LGR(s), LGR_v: how well a policy reaches the goals it is given, whatever q is.
+"""F, LGR(z), LGR(s), LGR_v and the spread of skills, whatever q is and wherever the environment runs.
 
-F and log_q are means over all steps of held-out episodes; LGR compares the goal with the final state.
+One batch of episodes serves all: the first pursue goals from the prior, the others the goals that stand for
+target states. F and log_q are means over all steps; LGR compares the goal, or target, with the final state.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,50 +12,50 @@ import numpy as np
 from jax import Array
 from scipy import stats
 
-from vgcrl.envs.base import VecEnv
 from vgcrl.goals import Discrete, GoalSpace
 from vgcrl.learner import empowerment
 from vgcrl.posteriors import Posterior
-from vgcrl.rollout import episodes, sample_goals
+from vgcrl.rollout import Measure, Tally, sample_goals
+from vgcrl.types import EnvSpec
 
 
-def evaluate(
-    env: VecEnv,
-    goals: GoalSpace,
-    q: Posterior,
-    act: Callable[[Array, Array], Array],
-    key: Array,
-    count: int,
-) -> dict[str, Array]:
-    """`count` episodes of goals from the prior; `env` holds that many environments."""
-    key_goals, key_episodes = jax.random.split(key)
-    z = sample_goals(goals, key_goals, count)
+def plan(goals: GoalSpace, q: Posterior, key: Array, count: int, targets: Array) -> Array:
+    """Goals of all episodes: `count` from the prior, then one for each target state (Algorithm 1)."""
+    aimed = jax.vmap(lambda s: goals.point(q(s)))(targets)
+    return jnp.concatenate([sample_goals(goals, key, count), aimed])
 
+
+def measuring(goals: GoalSpace, q: Posterior, spec: EnvSpec) -> Measure:
     def measure(s: Array, z: Array) -> dict[str, Array]:
-        return {"F": empowerment(q, goals, s, z), "lgr_z_steps": goals.lgr(z, q(s).mode())}
+        return {
+            "F": empowerment(q, goals, s, z),
+            "lgr_z_steps": goals.lgr(z, q(s).mode()),
+            "velocity": s[jnp.array(spec.velocity, jnp.int32)],
+        }
 
-    final, out = episodes(env, act, z, key_episodes, measure)
+    return measure
+
+
+def conclude(goals: GoalSpace, q: Posterior, spec: EnvSpec, tally: Tally, z: Array, targets: Array) -> dict[str, Any]:
+    count = z.shape[0] - targets.shape[0]
+    own = jax.tree.map(lambda x: x[:count], (tally, z))
+    (_, final, _, steps, sums), pursued = own
+    out = {name: jnp.sum(sums[name]) / jnp.sum(steps) for name in ("F", "lgr_z_steps")}
     recovered = jax.vmap(lambda s: q(s).mode())(final)
     out["log_q"] = out["F"] - goals.entropy
-    out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(z, recovered))
+    out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(pursued, recovered))
+    out["episode_steps"] = jnp.mean(steps)
     if not isinstance(goals, Discrete):
         embed = jax.vmap(goals.embed)
-        out["error"] = jnp.mean((embed(z) - embed(recovered)) ** 2, axis=0)
+        out["error"] = jnp.mean((embed(pursued) - embed(recovered)) ** 2, axis=0)
+    square = (tally.final[count:] - targets) ** 2
+    out["lgr_s"] = jnp.mean(jnp.sum(square, axis=-1))
+    out["lgr_v"], out["spread_v"] = jnp.full((), jnp.nan), jnp.full((), jnp.nan)
+    if spec.velocity:
+        out["lgr_v"] = jnp.mean(jnp.sum(square[:, jnp.array(spec.velocity)], axis=-1))
+        drift = sums["velocity"] / steps[:, None]  # mean velocity of each episode
+        out["spread_v"] = jnp.sqrt(jnp.mean(jnp.var(drift, axis=0)))
     return out
-
-
-def latent_goal_reaching(
-    env: VecEnv,
-    act: Callable[[Array, Array], Array],
-    embed: Callable[[Array], Array],
-    targets: Array,
-    key: Array,
-) -> tuple[Array, Array]:
-    """Algorithm 1: squared distance to the target states, over all and over velocity dimensions."""
-    z = jax.vmap(embed)(targets)
-    final, _ = episodes(env, act, z, key, lambda s, z: jnp.zeros(()))
-    square = (final - targets) ** 2
-    return jnp.mean(jnp.sum(square, axis=-1)), jnp.mean(jnp.sum(square[:, jnp.array(env.spec.velocity)], axis=-1))
 
 
 def interval(values: Any) -> list[float] | None:

@@ -1,8 +1,8 @@
 """A configuration compiled: `init`, `advance` and `evaluate` for all runs at once.
 
-Each is written for one run and vmapped over (setting, seed). The step counter is not batched, so the
-branch between collecting only and collecting and learning stays a branch. The number of iterations is
-an argument, so one compiled program serves every chunk and a resumed run takes the same path.
+One iteration: choose actions, learn, then take them. In this order a simulator on the host can run while the
+device learns; what is computed does not depend on whether it does. Each part is written for one run and vmapped
+over (setting, seed). The clock is not batched, so the branch between collecting only and learning stays a branch.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,11 @@ from vgcrl.methods import METHODS
 from vgcrl.networks import Linear, Spectral
 from vgcrl.posteriors import POSTERIORS, Build, Seen
 from vgcrl.relabel import RELABELS
-from vgcrl.rollout import Scene, begin, collect
-from vgcrl.types import EnvSpec, Knobs, Transition
+from vgcrl.rollout import Scene, episodes, pursue, sample_goals, trajectories
+from vgcrl.types import EnvSpec, Knobs, Step, Transition
 
 KAPPA = 5.0  # concentration of von Mises–Fisher posteriors
+AT_ONCE = 32  # updates whose batches and random numbers are drawn together: fewer, larger operations
 
 
 class RunState(NamedTuple):
@@ -35,7 +36,7 @@ class RunState(NamedTuple):
     learner: LearnerState
     replay: replay.Replay
     scene: Scene
-    key: Array  # of training; iteration i uses fold_in(key, i)
+    key: Array  # of training; step t uses fold_in(key, t)
     key_evaluation: Array
     knobs: Knobs
     fault: Array  # (environment step, environment) of the first observation that is not finite, or −1
@@ -51,7 +52,10 @@ class Program(NamedTuple):
     init: Callable[[], RunState]
     advance: Callable[[RunState, Any, Any], RunState]  # runs, first iteration, how many
     evaluate: Callable[..., dict[str, Any]]  # runs, targets or None; episodes=
+    watch: Callable[[RunState, Array], Any]  # runs, goals -> observations of an episode each, (run, step, goal, ...)
     shapes: Callable[[], RunState]
+    save_worlds: Callable[[], dict[str, Any]]  # of environments on the host, beside the state of the runs
+    enter: Callable[[RunState, dict[str, Any]], RunState]  # go on from a checkpoint, in those environments
 
 
 def compiler_options() -> dict[str, Any]:
@@ -72,7 +76,7 @@ class Parts(NamedTuple):
 
 
 def take_apart(config: Config) -> Parts:
-    spec = config.build_env().spec
+    spec = config.specification
     features = config.feature_indices(spec)
     goals = METHODS[config.method].goals(spec, features, config.goal_dim)
     agent = sac(
@@ -99,73 +103,145 @@ def posterior(p: Parts, key: Array, knobs: Knobs) -> Seen:
     return Seen(POSTERIORS[c.posterior](key, build), p.features)
 
 
-def init(p: Parts, seed: Array, knobs: Knobs) -> RunState:
+def init(p: Parts, seed: Array, knobs: Knobs, obs: Array | None) -> RunState:
+    """`obs` is where the environments stand if they run on the host."""
     count = p.config.envs
-    key, key_evaluation, key_q, key_agent, key_scene = jax.random.split(jax.random.key(seed), 5)
+    keys = jax.random.split(jax.random.key(seed), 6)
+    key, key_evaluation, key_q, key_agent, key_env, key_goals = keys
+    env, obs = worlds(p, knobs, count).reset(key_env) if obs is None else ((), obs)
+    scene = Scene(env, obs, sample_goals(p.goals, key_goals, count))
     state = learner.init(posterior(p, key_q, knobs), p.agent, key_agent)
-    scene = begin(worlds(p, knobs, count), p.goals, key_scene, count)
     action, terminal = jnp.zeros((count, p.spec.action_dim)), jnp.zeros(count, bool)
-    example = Transition(scene.obs, action, scene.obs, scene.z, terminal)
+    example = Transition(obs, action, obs, scene.z, terminal)
     buffer = replay.init(example, p.config.rows, p.spec.horizon)
     run = RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), {})
-    info = jax.eval_shape(partial(learn_once, p), run, key)[1]
+    info = jax.eval_shape(partial(learn_few, p, 1), run, key)[1]
     return run._replace(info=jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info))
 
 
-def collect_once(p: Parts, run: RunState, step: Array, key: Array) -> RunState:
-    key_act, key_env = jax.random.split(key)
-    scene = run.scene
-    noise = jax.random.normal(key_act, (p.config.envs, p.spec.action_dim))
-    chosen = jax.vmap(p.agent.act, (None, 0, 0, 0))(run.learner.agent, scene.obs, scene.z, noise)
+class Keys(NamedTuple):
+    act: Array
+    env: Array
+    goals: Array
+    learn: Array
+
+
+def keys_at(run: RunState, clock: Array) -> Keys:
+    return Keys(*jax.random.split(jax.random.fold_in(run.key, clock), 4))
+
+
+def decide(p: Parts, run: RunState, clock: Array, key: Array) -> Array:
+    """Actions of all environments; random ones at first."""
+    noise = jax.random.normal(key, (p.config.envs, p.spec.action_dim))
+    chosen = jax.vmap(p.agent.act, (None, 0, 0, 0))(run.learner.agent, run.scene.obs, run.scene.z, noise)
     uniform = jax.scipy.special.erf(noise / 2**0.5)  # the same noise through its distribution function
-    action = jnp.where(step < p.config.random_steps, uniform, chosen)
-    scene, transition, last = collect(worlds(p, run.knobs, p.config.envs), p.goals, scene, action, key_env)
-    wrong = ~jnp.isfinite(transition.next_obs).all(axis=-1)
+    return jnp.where(clock * p.config.envs < p.config.random_steps, uniform, chosen)
+
+
+def absorb(p: Parts, run: RunState, env: Any, action: Array, out: Step, clock: Array, key: Array) -> RunState:
+    """What came of the actions, into replay; new goals where episodes ended."""
+    scene = run.scene
+    transition = Transition(scene.obs, action, out.next_obs, scene.z, out.terminal)
+    wrong = ~jnp.isfinite(out.next_obs).all(axis=-1)
     first = (run.fault[0] < 0) & wrong.any()
-    fault = jnp.where(first, jnp.stack([step, jnp.argmax(wrong).astype(jnp.int32)]), run.fault)
-    return run._replace(scene=scene, replay=replay.add(run.replay, transition, last), fault=fault)
+    here = jnp.stack([clock * p.config.envs, jnp.argmax(wrong).astype(jnp.int32)])
+    return run._replace(
+        scene=pursue(p.goals, scene, env, out, key),
+        replay=replay.add(run.replay, transition, out.last),
+        fault=jnp.where(first, here, run.fault),
+    )
 
 
-def learn_once(p: Parts, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
-    key_sample, key_update = jax.random.split(key)
-    batch, later = replay.sample(run.replay, key_sample, p.config.batch, p.config.relabel_state)
+def learn_few(p: Parts, count: int, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
+    """`count` updates from one draw of batches."""
     how = RELABELS[p.config.relabel]
-    return learner.update(run.learner, batch, later, run.knobs, key_update, agent=p.agent, goals=p.goals, how=how)
+    key_sample, key_draws = jax.random.split(key)
+    drawn = replay.sample(run.replay, key_sample, count * p.config.batch, p.config.relabel_state)
+    batches, later = jax.tree.map(lambda x: x.reshape(count, p.config.batch, *x.shape[1:]), drawn)
+    draw = partial(learner.draw, batch=p.config.batch, action_dim=p.spec.action_dim)
+    draws = jax.vmap(draw)(jax.random.split(key_draws, count))
+
+    def body(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
+        batch, later, draws = x
+        return learner.update(state, batch, later, run.knobs, draws, agent=p.agent, goals=p.goals, how=how)
+
+    xs = batches, later if how.pick else None, draws
+    state, info = jax.lax.scan(body, run.learner, xs)
+    return state, jax.tree.map(lambda x: x[-1], info)
 
 
 def learn(p: Parts, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
-    def body(i: Array, carry: tuple[LearnerState, dict[str, Array]]):
-        return learn_once(p, run._replace(learner=carry[0]), jax.random.fold_in(key, i))
+    """All updates of an iteration."""
+    few = max(n for n in range(1, min(AT_ONCE, p.updates) + 1) if p.updates % n == 0)
 
-    return jax.lax.fori_loop(0, p.updates, body, (run.learner, run.info))
+    def body(i: Array, carry: tuple[LearnerState, dict[str, Array]]) -> tuple[LearnerState, dict[str, Array]]:
+        return learn_few(p, few, run._replace(learner=carry[0]), jax.random.fold_in(key, i))
+
+    return jax.lax.fori_loop(0, p.updates // few, body, (run.learner, run.info))
+
+
+def enough(p: Parts, i: Any) -> Any:
+    """Whether iteration i has something to learn from."""
+    return i * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
 
 
 def iterate(p: Parts, i: Array, run: RunState) -> RunState:
-    """Collect, then learn once there is enough to learn from."""
-    key_collect, key_learn = jax.random.split(jax.random.fold_in(run.key, i))
+    """In a native environment."""
     for j in range(p.collects):
-        step = (i * p.collects + j) * p.config.envs
-        run = collect_once(p, run, step, jax.random.fold_in(key_collect, j))
-    enough = (i + 1) * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
-    skip = lambda run, key: (run.learner, run.info)  # noqa: E731
-    state, info = jax.lax.cond(enough, partial(learn, p), skip, run, key_learn)
-    return run._replace(learner=state, info=info)
+        clock = i * p.collects + j
+        keys = keys_at(run, clock)
+        action = decide(p, run, clock, keys.act)
+        if j == p.collects - 1:
+            skip = lambda run, key: (run.learner, run.info)  # noqa: E731
+            state, info = jax.lax.cond(enough(p, i), partial(learn, p), skip, run, keys.learn)
+            run = run._replace(learner=state, info=info)
+        env, out = worlds(p, run.knobs, p.config.envs).step(run.scene.env, action, keys.env)
+        run = absorb(p, run, env, action, out, clock, keys.goals)
+    return run
 
 
 def advance(p: Parts, run: RunState, first: Array, count: Array) -> RunState:
     return jax.lax.fori_loop(first, first + count, partial(iterate, p), run)
 
 
-def evaluate(p: Parts, run: RunState, targets: Array | None, episodes: int) -> dict[str, Any]:
-    q, many = run.learner.q, worlds(p, run.knobs, episodes)
-    key_goals, key_targets, key_reach = jax.random.split(run.key_evaluation, 3)
+class Examination(NamedTuple):
+    """The parts of an evaluation around its episodes, for one run."""
+
+    plan: Callable[..., Array]  # run, targets -> goals
+    act: Callable[..., Array]  # run, obs, z -> action, of one episode
+    measure: Callable[..., Any]
+    conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
+
+
+def examination(p: Parts, count: int) -> Examination:
+    def plan(run: RunState, targets: Array) -> Array:
+        return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
+
+    def act(run: RunState, obs: Array, z: Array) -> Array:
+        return p.agent.best(run.learner.agent, obs, z)
+
+    def conclude(run: RunState, tally: Any, z: Array, targets: Array) -> dict[str, Any]:
+        out = metrics.conclude(p.goals, run.learner.q, p.spec, tally, z, targets)
+        return {**out, "train": run.info, "posterior": run.learner.q.learned()}
+
+    return Examination(plan, act, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
+
+
+def evaluate(p: Parts, run: RunState, targets: Array | None, count: int) -> dict[str, Any]:
+    """In a native environment; without targets those are states of rest from its own starts."""
+    part = examination(p, count)
+    key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
+    if targets is None:
+        _, targets = worlds(p, run.knobs, count).reset(key_targets)
+    z = part.plan(run, targets)
+    many = worlds(p, run.knobs, z.shape[0])
+    tally = episodes(many, partial(part.act, run), z, key_episodes, part.measure(run))
+    return part.conclude(run, tally, z, targets)
+
+
+def watch(p: Parts, run: RunState, z: Array) -> Array:
     act = partial(p.agent.best, run.learner.agent)
-    out = metrics.evaluate(many, p.goals, q, act, key_goals, episodes)
-    if targets is None:  # states of rest from the environment's own starts
-        _, targets = many.reset(key_targets)
-    some = worlds(p, run.knobs, targets.shape[0])
-    lgr_s, lgr_v = metrics.latent_goal_reaching(some, act, lambda s: p.goals.point(q(s)), targets, key_reach)
-    return {**out, "lgr_s": lgr_s, "lgr_v": lgr_v, "train": run.info, "posterior": q.learned()}
+    return trajectories(worlds(p, run.knobs, z.shape[0]), act, z, jax.random.fold_in(run.key_evaluation, 3))
 
 
 def run_axis(config: Config) -> tuple[Array, Knobs]:
@@ -177,14 +253,14 @@ def run_axis(config: Config) -> tuple[Array, Knobs]:
     return jnp.array([seed for _, seed in axis]), Knobs(**columns)
 
 
-def compile_config(config: Config) -> Program:
-    p, arguments = take_apart(config), run_axis(config)
+def compile_native(config: Config) -> Program:
+    p, arguments = take_apart(config), (*run_axis(config), None)
     jit = partial(jax.jit, compiler_options=compiler_options())
     init_all = jax.vmap(partial(init, p))
     init_jit = jit(init_all)
 
     def evaluate_all(runs: RunState, targets: Array | None, episodes: int = config.evaluate_episodes) -> dict[str, Any]:
-        return jax.vmap(partial(evaluate, p, episodes=episodes), (0, None))(runs, targets)
+        return jax.vmap(partial(evaluate, p, count=episodes), (0, None))(runs, targets)
 
     return Program(
         config,
@@ -195,5 +271,8 @@ def compile_config(config: Config) -> Program:
         init=lambda: init_jit(*arguments),
         advance=jit(jax.vmap(partial(advance, p), (0, None, None)), donate_argnums=0),
         evaluate=jit(evaluate_all, static_argnames="episodes"),
+        watch=jit(jax.vmap(partial(watch, p), (0, None))),
         shapes=lambda: jax.eval_shape(init_all, *arguments),
+        save_worlds=dict,
+        enter=lambda runs, saved: runs,
     )

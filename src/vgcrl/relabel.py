@@ -20,10 +20,10 @@ PHER = Relabel(lambda q, key: q.sample(key), "P-HER")
 RELABELS = {"none": NONE, "her": HER, "p-her": PHER}
 
 
-def relabel(how: Relabel, fraction: Array, q: Any, z: Array, later_obs: Array, key: Array) -> Array:
+def relabel(how: Relabel, fraction: Array, q: Any, z: Array, later_obs: Array | None, key: Array) -> Array:
     """Goals for the policy: `fraction` of a batch is replaced by goals that q, as it is now, reads off later states."""
     pick = how.pick
-    if pick is None:
+    if pick is None or later_obs is None:
         return z
     key_mask, key_pick = jax.random.split(key)
     keys = jax.random.split(key_pick, z.shape[0])

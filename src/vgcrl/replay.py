@@ -1,4 +1,4 @@
-"""Replay that stores each observation once: a ring of rows per environment, four pure functions.
+"""Replay that stores each observation once: a ring of rows per environment, a handful of pure functions.
 
 A row holds an observation and what was done there; its successor is the next row. An episode of n
 steps takes n + 1 rows, the last of which holds only the final observation: so the true successor of
@@ -73,6 +73,12 @@ def add(replay: Replay, step: Transition, last: Array) -> Replay:
         start=jnp.where(last, head + 2, start),
         oldest=oldest,
     )
+
+
+def cut(replay: Replay) -> Replay:
+    """End the current episodes where they stand: what comes next does not follow from them."""
+    head = jnp.where(replay.head > replay.start, replay.head + 1, replay.head)
+    return replay._replace(head=head, start=head)
 
 
 def sample(replay: Replay, key: Array, batch: int, later: str = "final") -> tuple[Transition, Array]:

@@ -12,7 +12,7 @@ import jinja2
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from vgcrl import figures, training
+from vgcrl import figures, filmstrip, training
 from vgcrl.logs import read_lines
 from vgcrl.tables import Table, metrics_table
 
@@ -45,12 +45,17 @@ def run_page(folder: Path) -> Page:
     program, runs, counters = training.restore(folder, lambda text: None)
     config, lines = program.config, read_lines(folder / "metrics.jsonl")
     first = jax.tree.map(lambda x: x[0], runs)
+    shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
+    names = tuple(n for n in shown if lines[-1]["mean"][n] is not None)
     sections = [
         Section("Metrics at the last evaluation", table=metrics_table(lines[-1])),
-        Section("Learning curves", figure=svg(figures.curves(lines)), caption="Thin: seeds. Thick: their mean."),
+        Section("Learning curves", figure=svg(figures.curves(lines, names)), caption="Thin: seeds. Thick: their mean."),
     ]
     if figures.is_planar(program):
         sections.append(Section("The arena", figure=svg(figures.arena(program, first)), caption=f"Seed {config.seed}."))
+    if filmstrip.is_body(program):
+        caption = f"Seed {config.seed}: of up to 50 skills the slowest, the fastest and some in between."
+        sections.append(Section("Skills", figure=svg(filmstrip.skills(program, first)), caption=caption))
     learned = {k: v for k, v in lines[-1]["seeds"][0]["posterior"].items()}
     if learned:
         rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]

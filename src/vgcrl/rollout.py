@@ -1,4 +1,4 @@
-"""Acting: one step of all environments for replay, and whole episodes for evaluation."""
+"""Acting: the goals pursued in every environment, and whole episodes for evaluation."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,15 +7,18 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from vgcrl.envs.base import VecEnv
+from vgcrl.envs.base import Vectorised
 from vgcrl.goals import GoalSpace
-from vgcrl.types import Transition
+from vgcrl.types import Step
+
+Act = Callable[[Array, Array], Array]  # obs, z -> action
+Measure = Callable[[Array, Array], Any]  # s', z -> numbers
 
 
 class Scene(NamedTuple):
     """Where the environments stand, and the goals pursued in them."""
 
-    env: Any
+    env: Any  # nothing where the environments run on the host
     obs: Array
     z: Array
 
@@ -24,46 +27,58 @@ def sample_goals(goals: GoalSpace, key: Array, count: int) -> Array:
     return jax.vmap(goals.sample)(jax.random.split(key, count))
 
 
-def begin(env: VecEnv, goals: GoalSpace, key: Array, count: int) -> Scene:
-    key_env, key_goals = jax.random.split(key)
-    state, obs = env.reset(key_env)
-    return Scene(state, obs, sample_goals(goals, key_goals, count))
+def where_rows(mask: Array, new: Array, old: Array) -> Array:
+    return jnp.where(mask.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
 
-def collect(env: VecEnv, goals: GoalSpace, scene: Scene, action: Array, key: Array) -> tuple[Scene, Transition, Array]:
-    """Take `action`; where an episode ends, pursue a new goal."""
-    key_step, key_goals = jax.random.split(key)
-    state, step = env.step(scene.env, action, key_step)
-    fresh = sample_goals(goals, key_goals, step.last.shape[0])
-    z = jnp.where(step.last.reshape(-1, *[1] * (scene.z.ndim - 1)), fresh, scene.z)
-    transition = Transition(scene.obs, action, step.next_obs, scene.z, step.terminal)
-    return Scene(state, step.obs, z), transition, step.last
+def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Array) -> Scene:
+    """After a step: where an episode ended, pursue a new goal."""
+    fresh = sample_goals(goals, key, out.last.shape[0])
+    return Scene(env, out.obs, where_rows(out.last, fresh, scene.z))
 
 
-def episodes(
-    env: VecEnv,
-    act: Callable[[Array, Array], Array],
-    z: Array,
-    key: Array,
-    measure: Callable[[Array, Array], Any],
-) -> tuple[Array, Any]:
-    """One episode per goal. The final observations, and the mean of measure(s', z) over all steps taken."""
+class Tally(NamedTuple):
+    """Episodes under way, one per goal."""
+
+    obs: Array
+    final: Array  # the last state reached
+    running: Array
+    steps: Array  # taken
+    sums: Any  # of what is measured, over those steps
+
+
+def begin(obs: Array, z: Array, measure: Measure) -> Tally:
+    count = z.shape[0]
+    shapes = jax.eval_shape(jax.vmap(measure), obs, z)
+    sums = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return Tally(obs, obs, jnp.ones(count, bool), jnp.zeros(count), sums)
+
+
+def follow(tally: Tally, out: Step, z: Array, measure: Measure) -> Tally:
+    """One step of all episodes; one that has ended counts no more."""
+    running = tally.running
+    sums = jax.tree.map(
+        lambda total, x: where_rows(running, total + x, total), tally.sums, jax.vmap(measure)(out.next_obs, z)
+    )
+    final = where_rows(running, out.next_obs, tally.final)
+    return Tally(out.obs, final, running & ~out.last, tally.steps + running.astype(jnp.float32), sums)
+
+
+def episodes(env: Vectorised, act: Act, z: Array, key: Array, measure: Measure) -> Tally:
+    """One whole episode per goal in a native environment."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
-    def step(carry, key):
-        state, obs, final, running = carry
-        state, out = env.step(state, jax.vmap(act)(obs, z), key)
-        final = jnp.where(running[:, None], out.next_obs, final)
-        measured = jax.tree.map(lambda m: jnp.sum(jnp.where(running, m, 0)), jax.vmap(measure)(out.next_obs, z))
-        return (state, out.obs, final, running & ~out.last), (measured, jnp.sum(running.astype(jnp.float32)))
+    def step(carry: tuple[Any, Tally], key: Array) -> tuple[tuple[Any, Tally], None]:
+        state, tally = carry
+        state, out = env.step(state, jax.vmap(act)(tally.obs, z), key)
+        return (state, follow(tally, out, z, measure)), None
 
-    carry = state, obs, obs, jnp.ones(z.shape[0], bool)
-    (_, _, final, _), (sums, counts) = jax.lax.scan(step, carry, jax.random.split(key_steps, env.spec.horizon))
-    return final, jax.tree.map(lambda m: jnp.sum(m) / jnp.sum(counts), sums)
+    keys = jax.random.split(key_steps, env.spec.horizon)
+    return jax.lax.scan(step, (state, begin(obs, z, measure)), keys)[0][1]
 
 
-def trajectories(env: VecEnv, act: Callable[[Array, Array], Array], z: Array, key: Array) -> Array:
+def trajectories(env: Vectorised, act: Act, z: Array, key: Array) -> Array:
     """The observations of one whole episode per goal, (step, goal, ...), for pictures."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)

@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from vgcrl import checkpoint
+from vgcrl import checkpoint, targets
 from vgcrl.config import Config, resolve
+from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
+from vgcrl.hosted import compile_config
 from vgcrl.logs import Display, Events, append_line, read_lines, truncate_lines
 from vgcrl.metrics import interval
-from vgcrl.program import Program, RunState, compile_config
+from vgcrl.program import Program, RunState
 
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
-SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", "lgr_v")
+SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", "lgr_v", "spread_v")
 
 
 class Run(NamedTuple):
@@ -39,14 +41,21 @@ class Run(NamedTuple):
         return read_lines(self.dir / "metrics.jsonl")
 
 
+def _plain(x: Any) -> Any:
+    """Numbers as JSON has them; what an environment does not define is null."""
+    x = np.asarray(x, np.float64)
+    return None if x.ndim == 0 and np.isnan(x) else x.tolist()
+
+
 def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
     """Per run, and over the seeds of each setting."""
     config = program.config
     seeds = range(config.seed, config.seed + config.seeds)
     rows = []
     for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
-        row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
-        facts = config.build_env(SimpleNamespace(**setting)).spec.facts if row["posterior"] else {}
+        row = jax.tree.map(lambda x, r=r: _plain(x[r]), out)
+        native = row["posterior"] and config.native
+        facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
         row["posterior"] |= facts
         if "A" in row["posterior"] and "projection" in facts:
             product = np.array(row["posterior"]["A"]) @ np.array(facts["projection"])
@@ -55,9 +64,10 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
 
     def over(rows: list[dict[str, Any]]) -> dict[str, Any]:
         columns = {k: [row[k] for row in rows] for k in SUMMARISED}
+        known = {k: None not in v for k, v in columns.items()}
         return {
-            "mean": {k: float(np.mean(v)) for k, v in columns.items()},
-            "ci95": {k: interval(v) for k, v in columns.items()},
+            "mean": {k: float(np.mean(v)) if known[k] else None for k, v in columns.items()},
+            "ci95": {k: interval(v) if known[k] else None for k, v in columns.items()},
         }
 
     record = {"seeds": rows, **over(rows)}
@@ -115,31 +125,46 @@ def _check_finite(program: Program, runs: RunState) -> None:
 def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display) -> Run:
     config, size = program.config, program.steps_per_iteration
     total = -(-config.steps // size)
-    evaluate_every, checkpoint_every = (-(-e // size) for e in (config.evaluate_every, config.checkpoint_every))
+    evaluate_every = -(-config.evaluate_every // size)
+    checkpoint_every = -(-(config.checkpoint_every or config.evaluate_every) // size)
     i, wall, chunk, speed = counters["iteration"], counters["wall"], 1, 0.0
     lines = read_lines(folder / "metrics.jsonl")
     last = lines[-1] if lines else {"step": -1}
+    aims = targets.default(config.env, program.spec.obs_dim, config.evaluate_episodes)
     events, clock = Events(folder / "events"), time.monotonic() - wall
 
-    def save() -> None:
-        checkpoint.save(folder, i * size, runs, {"iteration": i, "wall": time.monotonic() - clock})
+    def due() -> bool:
+        """As asked for; unless told, as often as saving takes no more than a twentieth of the time."""
+        took, since = saved
+        return config.checkpoint_every is not None or time.monotonic() - since > 20 * took
 
+    def save() -> None:
+        nonlocal saved
+        begun = time.monotonic()
+        counters = {"iteration": i, "wall": time.monotonic() - clock}
+        checkpoint.save(folder, i * size, runs, counters, program.save_worlds())
+        saved = time.monotonic() - begun, time.monotonic()
+
+    saved = 0.0, 0.0  # seconds the last checkpoint took, and when it was done
     with _stop_requests() as stopping:
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
-                out = jax.device_get(program.evaluate(runs, None))
+                out = jax.device_get(program.evaluate(runs, aims))
                 last = {"step": i * size, "wall": time.monotonic() - clock, **summarise(program, out)}
                 append_line(folder / "metrics.jsonl", last)
-                events.scalars(i * size, {k: v for k, v in last["mean"].items() if np.isfinite(v)})
+                events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
-            if i % checkpoint_every == 0 or i >= total or stopping():
+            if (i % checkpoint_every == 0 and due()) or i >= total or stopping():
                 save()
             if i >= total or stopping():
                 break
             ends = (i // e * e + e for e in (evaluate_every, checkpoint_every))
             count = min(chunk, total - i, *(end - i for end in ends))
             started = time.monotonic()
-            runs = jax.block_until_ready(program.advance(runs, i, count))
+            try:
+                runs = jax.block_until_ready(program.advance(runs, i, count))
+            except Broken as error:
+                raise UsageError(f"{error}; the run stopped and its last checkpoint remains") from None
             _check_finite(program, runs)
             i += count
             seconds = time.monotonic() - started
@@ -191,7 +216,7 @@ def finished(folder: Path) -> bool:
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
     """A run as its newest sound checkpoint has it."""
     program = compile_config(read_config(folder))
-    runs, counters = checkpoint.newest(folder, program.shapes(), warn)
+    runs, counters, _ = checkpoint.newest(folder, program.shapes(), warn)
     return program, runs, counters
 
 
@@ -203,7 +228,10 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Ru
     with _locked(folder), Display(config.method, config.steps, quiet) as display:
         program = compile_config(config)
         if (folder / "checkpoints").exists():
-            runs, counters = checkpoint.newest(folder, program.shapes(), display.note)
+            runs, counters, saved = checkpoint.newest(folder, program.shapes(), display.note)
+            runs = program.enter(runs, saved)
+            if not (config.native or saved):
+                display.note(f"{config.env} cannot be restored in mid-episode: going on with fresh episodes")
         else:  # killed before the first checkpoint: nothing is lost by starting over
             runs, counters = program.init(), START
         if steps is not None and steps < counters["step"]:

@@ -21,12 +21,12 @@ class Transition(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a vectorised environment answers."""
+    """What environments side by side answer: JAX arrays, or numpy's on the host."""
 
-    next_obs: Array  # true successor
-    obs: Array  # what to act on next: after a reset where the episode ended
-    terminal: Array
-    last: Array  # episode boundary, by termination or time limit: draw a new z
+    next_obs: Any  # true successor
+    obs: Any  # what to act on next: after a reset where the episode ended
+    terminal: Any
+    last: Any  # episode boundary, by termination or time limit: draw a new z
 
 
 class EnvSpec(NamedTuple):
@@ -35,12 +35,22 @@ class EnvSpec(NamedTuple):
     obs_dim: int
     action_dim: int
     horizon: int  # time limit in steps
-    low: tuple[float, ...]  # range of each observation dimension: the prior of goals that are states
+    seconds: float  # of simulated time per step
+    low: tuple[float, ...]  # range of each observation dimension, the prior of goals that are states; infinite: unknown
     high: tuple[float, ...]
+    action_low: tuple[float, ...]  # what −1 and 1 stand for
+    action_high: tuple[float, ...]
     position: tuple[int, ...]
     velocity: tuple[int, ...]
     features: tuple[int, ...]  # what q sees unless told otherwise
     facts: dict[str, Any]  # what a reader of results wants to know, e.g. the projection W
+
+    def scale(self, action: Any) -> Any:
+        """From [−1, 1] to the environment's own units, in any array namespace."""
+        xp = action.__array_namespace__()
+        low, high = (xp.asarray(x, dtype=action.dtype) for x in (self.action_low, self.action_high))
+        middle, half = (xp.broadcast_to(x, action.shape) for x in ((low + high) / 2, (high - low) / 2))
+        return middle + half * action
 
 
 class Knobs(NamedTuple):

@@ -28,7 +28,7 @@ class Agent(NamedTuple):
     init: Callable[[Array], Any]
     act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, standard normal noise -> action
     best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
-    update: Callable[..., tuple[Any, dict[str, Array]]]
+    update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, reward, learning rate, noise
 
 
 def policy(actor: MLP, x: Array) -> Normal:
@@ -90,8 +90,8 @@ def sac(
     def best(state: SACState, obs: Array, z: Array) -> Array:
         return jnp.tanh(policy(state.actor, see(obs, z)).mode())
 
-    def update(state: SACState, batch: Transition, reward: Array, learning_rate: Array, key: Array):
-        noise, next_noise = jax.random.normal(key, (2, *batch.action.shape))
+    def update(state: SACState, batch: Transition, reward: Array, learning_rate: Array, draws: Array):
+        noise, next_noise = draws
         x, next_x = jax.vmap(see)(batch.obs, batch.z), jax.vmap(see)(batch.next_obs, batch.z)
         alpha = jnp.exp(state.log_alpha)
 

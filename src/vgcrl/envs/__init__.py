@@ -1,14 +1,26 @@
-"""The registry of environments: how each is built from its options, and the sizes that suit it."""
+"""The registry of environments: the engines that run each, its options, and the sizes that suit it."""
 
+import difflib
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-from vgcrl.envs import pointmass, projection
-from vgcrl.envs.base import Env, VecEnv, Vectorised, vectorise
+import jax
+
+from vgcrl.envs import batch, foreign, locomotion, mjx, pointmass, projection
+from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, vectorise
+from vgcrl.errors import UsageError
+
+
+class Engine(NamedTuple):
+    native: bool  # builds an Env to be traced with the learner, else Worlds on the host
+    build: Callable[..., Any]  # keywords: its options; Worlds: runs and environments in each first
+    options: tuple[str, ...]
 
 
 class EnvRow(NamedTuple):
-    build: Callable[..., Env]  # keywords: the options below
+    engines: dict[str, Engine]  # the default first
     options: dict[str, Any]  # option -> its default, which may depend on the other options
     describe: str
     sizes: dict[str, Any]  # defaults of the training configuration
@@ -23,29 +35,103 @@ SMALL: dict[str, Any] = {
     "replay": 10_000,
     "random_steps": 1_000,
     "updates_per_step": 0.125,
+    "evaluate_episodes": 100,
 }
+PAPER: dict[str, Any] = {
+    "steps": 1_000_000,
+    "envs": 128,
+    "hidden": (256, 256),
+    "batch": 256,
+    "learning_rate": (3e-4,),
+    "replay": 1_000_000,
+    "random_steps": 10_000,
+    "updates_per_step": 0.25,
+    "evaluate_episodes": 20,
+}
+
+
+def _jax(build: Callable[..., Env], *options: str) -> dict[str, Engine]:
+    return {"jax": Engine(True, build, options)}
+
+
+def _body(name: str) -> EnvRow:
+    task = locomotion.TASKS[name]
+    options = {"terminate": False, "horizon": locomotion.HORIZON} if task.height else {"horizon": locomotion.HORIZON}
+    names = tuple(options)
+    return EnvRow(
+        {
+            "mujoco": Engine(False, partial(batch.Batch, task), names),
+            "mjx": Engine(True, partial(mjx.build, task), (*names, "physics")),
+            "gymnasium": Engine(False, partial(foreign.body, task), (*names, "workers")),
+        },
+        {**options, "physics": "exact", "workers": 0},
+        f"Gymnasium's {task.gymnasium} without contact forces",
+        PAPER,
+    )
+
 
 ENVS = {
     "pointmass": EnvRow(
-        lambda dims: pointmass.pointmass(dims),
-        {"dims": 2},
+        _jax(lambda dims, horizon: pointmass.pointmass(dims, None, horizon), "dims", "horizon"),
+        {"dims": 2, "horizon": pointmass.HORIZON},
         "N-dimensional point mass, equal to MuJoCo's",
         {**SMALL, "replay": 20_000},
     ),
     "windy-pointmass": EnvRow(
-        lambda dims, wind: pointmass.pointmass(dims, wind),
-        {"dims": 2, "wind": lambda dims, **_: pointmass.paper_wind(dims)},
+        _jax(pointmass.pointmass, "dims", "wind", "horizon"),
+        {"dims": 2, "wind": lambda dims, **_: pointmass.paper_wind(dims), "horizon": pointmass.HORIZON},
         "the same under random force U(-R_i, R_i) on dimension i",
         SMALL,
     ),
     "projected-pointmass": EnvRow(
-        lambda dims, projection_dim, projection_seed: projection.project(
-            pointmass.pointmass(dims), projection_dim, projection_seed
+        _jax(
+            lambda dims, projection_dim, projection_seed, horizon: projection.project(
+                pointmass.pointmass(dims, None, horizon), projection_dim, projection_seed
+            ),
+            "dims",
+            "projection_dim",
+            "projection_seed",
+            "horizon",
         ),
-        {"dims": 2, "projection_dim": lambda dims, **_: dims, "projection_seed": (0,)},
+        {
+            "dims": 2,
+            "projection_dim": lambda dims, **_: dims,
+            "projection_seed": (0,),
+            "horizon": pointmass.HORIZON,
+        },
         "the same observed through a random matrix W, o = W s",
         {**SMALL, "steps": 120_000},  # A takes longer to find than a policy
     ),
+    "HalfCheetah": _body("HalfCheetah"),
+    "Ant": _body("Ant"),
+    "Humanoid": _body("Humanoid"),
 }
 
-__all__ = ["ENVS", "Env", "EnvRow", "VecEnv", "Vectorised", "vectorise"]
+
+def find(name: str) -> EnvRow:
+    """A row of the registry, or any Gymnasium id: `Id-v0`, or `package.module:Id-v0` for one's own."""
+    if name in ENVS:
+        return ENVS[name]
+    known = foreign.ids()
+    if ":" in name or name in known:
+        return EnvRow(
+            {"gymnasium": Engine(False, partial(foreign.Foreign, name), ("horizon", "workers"))},
+            {"horizon": foreign.horizon(name), "workers": 0},
+            "a Gymnasium environment",
+            PAPER | {"envs": 16},
+        )
+    near = difflib.get_close_matches(name, [*ENVS, *known], 3, 0.5)
+    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    raise UsageError(
+        f"--env {name!r} is unknown{hint}; valid: {', '.join(ENVS)}, an installed Gymnasium id, or package.module:Id-v0"
+    )
+
+
+def choose(row: EnvRow) -> str:
+    """The engine for `auto`: MuJoCo on the CPU's cores is faster than MJX unless there are few beside a GPU."""
+    default = next(iter(row.engines))
+    few = (os.cpu_count() or 1) < 4 and jax.default_backend() != "cpu"
+    return "mjx" if default == "mujoco" and few and mjx.missing() is None else default
+
+
+__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "Vectorised", "Worlds", "choose", "find", "vectorise"]

@@ -1,7 +1,8 @@
-"""The contract of environments, and native environments run side by side.
+"""The contracts of environments: native ones, run side by side, and those that run on the host.
 
-A native environment is pure and describes one instance. `vectorise` turns it into what the loop
-sees: many instances, a time limit, and a fresh random start where an episode ended.
+A native environment is pure and describes one instance; `vectorise` makes many of it, with a time limit
+and a fresh random start where an episode ended, to be traced into one program with the learner.
+`Worlds` are all environments of all runs in one object outside that program: they hold their own state.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from vgcrl.types import EnvSpec, Step
@@ -20,15 +22,31 @@ class Env(NamedTuple):
     step: Callable[[Any, Array, Array], tuple[Any, Array, Array]]  # sim, action, key -> (sim, next_obs, terminal)
 
 
-class VecEnv(Protocol):
-    """All the loop sees. `native` environments can be traced into one program with the learner."""
+class Worlds(Protocol):
+    """Environments on the host, (run, env). Arrays are numpy's, observations float32, actions in [−1, 1].
 
-    @property
-    def spec(self) -> EnvSpec: ...
-    @property
-    def native(self) -> bool: ...
-    def reset(self, key: Array) -> tuple[Any, Array]: ...
-    def step(self, state: Any, action: Array, key: Array) -> tuple[Any, Step]: ...
+    `keys` is the key of each run as two words. What happens at a step is a function of state, action, key
+    and `clock`, the steps taken so far; so runs trained together are the same as runs trained alone.
+    """
+
+    spec: EnvSpec
+    restores: bool  # `save` holds all there is, so that a resumed run goes on in mid-episode
+
+    def reset(self, keys: np.ndarray) -> np.ndarray: ...
+    def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> Step: ...
+    def save(self) -> dict[str, np.ndarray]: ...
+    def load(self, saved: dict[str, np.ndarray]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Broken(Exception):
+    """An environment raised; the message says what."""
+
+
+def generator(key: np.ndarray, clock: int) -> np.random.Generator:
+    """Random numbers for one run at one step, without any state to keep."""
+    word = (int(key[0]) << 32) | int(key[1])
+    return np.random.Generator(np.random.Philox(key=np.array([word, clock + 1], np.uint64)))
 
 
 class VecState(NamedTuple):
@@ -39,7 +57,6 @@ class VecState(NamedTuple):
 class Vectorised(NamedTuple):
     env: Env
     count: int
-    native: bool = True
 
     @property
     def spec(self) -> EnvSpec:

@@ -10,6 +10,7 @@ from vgcrl.posteriors.vmf import von_mises_fisher
 
 POSTERIORS = {
     "state-fixed": partial(gaussian, mean="identity", covariance="fixed"),
+    "state-huber": partial(gaussian, mean="identity", covariance="fixed", robust=True),
     "state-global": partial(gaussian, mean="identity", covariance="global"),
     "state-global-full": partial(gaussian, mean="identity", covariance="global", full=True),
     "linear-fixed": partial(gaussian, mean="linear", covariance="fixed"),

@@ -47,6 +47,9 @@ class Seen(eqx.Module):
     features: tuple[int, ...] = eqx.field(static=True)
 
     def _view(self, s: Array) -> Array:
+        first, last = self.features[0], self.features[-1]
+        if self.features == tuple(range(first, last + 1)):
+            return s[..., first : last + 1]
         return s[..., jnp.array(self.features)]
 
     def __call__(self, s: Array) -> Distribution:

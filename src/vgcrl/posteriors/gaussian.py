@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from vgcrl.distributions import FullNormal, Normal
+from vgcrl.distributions import FullNormal, Huber, Normal
 from vgcrl.networks import MLP, dense, product
 from vgcrl.posteriors.base import Build
 
@@ -83,15 +83,18 @@ class Gaussian(eqx.Module):
     scale: Any
     mean_of_hidden: bool = eqx.field(static=True)  # μ is a head on h(s), else a function of s
     full: bool = eqx.field(static=True)
+    robust: bool = eqx.field(static=True)  # Huber's density in place of the normal one
 
-    def __call__(self, s: Array) -> Normal | FullNormal:
+    def __call__(self, s: Array) -> Normal | FullNormal | Huber:
         h = self.trunk(s)
         mean, raw = self.mean(h if self.mean_of_hidden else s), self.scale(h)
+        if self.robust:
+            return Huber(mean, raw)
         return FullNormal(mean, _tril(raw, mean.shape[-1])) if self.full else Normal(mean, raw)
 
     def refresh(self, states: Array, key: Array) -> "Gaussian":
         parts = self.trunk.refresh(), self.mean.refresh(), self.scale.refresh()
-        return Gaussian(*parts, self.mean_of_hidden, self.full)
+        return Gaussian(*parts, self.mean_of_hidden, self.full, self.robust)
 
     def learned(self) -> dict[str, Array]:
         out = {"A": self.mean.matrix()} if isinstance(self.mean, Matrix) else {}
@@ -116,7 +119,15 @@ class Trunk(eqx.Module):
         return Trunk(self.mlp.refresh())
 
 
-def gaussian(key: Array, build: Build, *, mean: str = "mlp", covariance: str = "state", full: bool = False) -> Gaussian:
+def gaussian(
+    key: Array,
+    build: Build,
+    *,
+    mean: str = "mlp",
+    covariance: str = "state",
+    full: bool = False,
+    robust: bool = False,
+) -> Gaussian:
     key_trunk, key_mean, key_scale = jax.random.split(key, 3)
     d, numbers = build.goals, build.goals * (build.goals + 1) // 2 if full else build.goals
     if mean == "identity" and build.features != d:
@@ -134,4 +145,4 @@ def gaussian(key: Array, build: Build, *, mean: str = "mlp", covariance: str = "
         "global": lambda: Constant(start, learned=True),
         "state": lambda: Clipped(dense(key_scale, (build.hidden[-1], numbers), build.layer)[0], d),
     }
-    return Gaussian(trunk, means[mean](), scales[covariance](), mean == "mlp", full)
+    return Gaussian(trunk, means[mean](), scales[covariance](), mean == "mlp", full, robust)

@@ -1,0 +1,86 @@
+"""Locomotion on MuJoCo itself, all cores: bit for bit Gymnasium's environments, without its per-step Python."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from vgcrl.envs import locomotion
+from vgcrl.envs.base import Broken, generator
+from vgcrl.envs.locomotion import Task
+from vgcrl.types import Step
+
+
+class Batch:
+    """A `Worlds`. The state of a simulation is MuJoCo's integration state, warm start included."""
+
+    restores = True
+
+    def __init__(self, task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int):
+        from mujoco import batch
+
+        self.task, self.shape, self.horizon = task, (runs, count), horizon
+        self.terminate = terminate
+        model = locomotion.load(task)
+        self.spec = locomotion.specification(task, model, horizon)
+        self.model, self.error = model, batch.SimulationError
+        self.sims = batch.Batch(model, runs * count)
+        self.qpos, self.qvel, self.ctrl = (self.sims.bind(name) for name in ("qpos", "qvel", "ctrl"))
+        self.rich = {name: self.sims.bind(name) for name in locomotion.RICH} if task.rich else {}
+        self.time = np.zeros(runs * count, np.int32)
+
+    def _observe(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        fields = {"qpos": self.qpos, "qvel": self.qvel, **self.rich}
+        data = SimpleNamespace(**{name: x[rows] for name, x in fields.items()})
+        return locomotion.observe(self.task, data).astype(np.float32)
+
+    def _start(self, rows: np.ndarray, keys: np.ndarray, clock: int) -> None:
+        """Fresh starts; every environment has its own place in its run's random numbers."""
+        count = self.shape[1]
+        for run in np.unique(rows // count):
+            mine = rows[rows // count == run]
+            random = generator(keys[run], clock)
+            position = random.uniform(-1.0, 1.0, (count, self.model.nq))
+            velocity = random.standard_normal((count, self.model.nv))
+            if not self.task.normal:
+                velocity = random.uniform(-1.0, 1.0, (count, self.model.nv))
+            place = mine % count
+            qpos, qvel = locomotion.start(self.task, self.model.qpos0, position[place], velocity[place])
+            self.sims.reset(mine, stage=0)
+            self.qpos[mine], self.qvel[mine] = qpos, qvel
+        self.sims.forward(rows)
+        self.time[rows] = 0
+
+    def reset(self, keys: np.ndarray) -> np.ndarray:
+        self._start(np.arange(len(self.time)), keys, -1)
+        return self._observe().reshape(*self.shape, -1)
+
+    def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> Step:
+        self.ctrl[:] = self.spec.scale(action.reshape(len(self.time), -1).astype(np.float64))
+        try:
+            self.sims.step(nstep=self.task.frames)
+        except self.error as error:
+            raise Broken(str(error)) from None
+        self.time += 1
+        next_obs = self._observe()
+        terminal = np.zeros(len(self.time), bool)
+        if self.terminate:
+            terminal = locomotion.unhealthy(self.task, self.qpos, self.qvel)
+        last = terminal | (self.time >= self.horizon)
+        obs = next_obs
+        ended = np.flatnonzero(last)
+        if ended.size:
+            self._start(ended, keys, clock)
+            obs = next_obs.copy()
+            obs[ended] = self._observe(ended)
+        return Step(*(x.reshape(*self.shape, *x.shape[1:]) for x in (next_obs, obs, terminal, last)))
+
+    def save(self) -> dict[str, np.ndarray]:
+        """The states as bits, so that no float64 is rounded on the way."""
+        return {"sims": self.sims.state.copy().view(np.uint32), "time": self.time.copy()}
+
+    def load(self, saved: dict[str, np.ndarray]) -> None:
+        self.sims.state[:] = np.ascontiguousarray(saved["sims"], np.uint32).view(np.float64)
+        self.time[:] = saved["time"]
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,89 @@
+"""Velocity-tracking experts: GCRL itself, with velocities as goals and Huber's loss as −log q.
+
+One policy per seed serves all target velocities; for each target the seed that comes closest is its expert. States
+are taken from the second half of its episode.
+"""
+
+import itertools
+import platform
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl import training
+from vgcrl.config import Config, resolve
+from vgcrl.envs import find
+from vgcrl.errors import UsageError
+from vgcrl.targets import TOLERANCE, Experts, write
+
+SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
+STATES = 6  # of each expert
+SIGMA = 0.2  # m/s: scale of the loss
+
+
+def configuration(env: str, seeds: int, steps: int | None, envs: int | None) -> Config:
+    make = partial(Config, "gcrl", env, features="velocity", posterior="state-huber", sigma=SIGMA)
+    steps = steps if steps is not None else find(env).sizes["steps"]
+    config = resolve(make(seeds=seeds, steps=steps, envs=envs, evaluate_every=-(-steps // 4), evaluate_episodes=10))
+    if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
+        raise UsageError(f"--env {env}: its velocities do not reach from {min(SPEEDS)} to {max(SPEEDS)} m/s")
+    return config
+
+
+def _ranges(config: Config) -> list[tuple[float, float]]:
+    spec = config.specification
+    return [(spec.low[i], spec.high[i]) for i in spec.velocity]
+
+
+def choose(path: np.ndarray, asked: np.ndarray, velocity: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """From (seed, step, expert, observation): states of each expert's best seed, and what velocity it kept."""
+    settled = path[:, path.shape[1] // 2 :]
+    achieved = settled[..., list(velocity)].mean(axis=1)
+    best = np.linalg.norm(achieved - asked, axis=-1).argmin(axis=0)
+    random = np.random.default_rng(0)
+    states = [settled[seed, random.choice(settled.shape[1], STATES, False), e] for e, seed in enumerate(best)]
+    return np.concatenate(states), achieved[best, np.arange(len(asked))]
+
+
+def experts(
+    env: str,
+    out: Path,
+    command: str,
+    seeds: int,
+    steps: int | None,
+    envs: int | None,
+    say: Callable[[str], None],
+) -> Experts | None:
+    """Trains what is missing beside `out`, then records; None where the user stopped it."""
+    config = configuration(env, seeds, steps, envs)
+    folder = out.with_suffix("")
+    if (folder / "config.json").exists() and training.read_config(folder) != config:
+        raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
+    if not training.finished(folder):
+        begun = (folder / "config.json").exists()
+        run = training.resume(folder) if begun else training.start(config, folder)
+        if run.interrupted:
+            say("stopped and saved; the same command continues")
+            return None
+    program, runs, counters = training.restore(folder, say)
+    asked = np.array(list(itertools.product(SPEEDS, repeat=len(program.spec.velocity))), np.float32)
+    path = np.asarray(program.watch(runs, jnp.asarray(asked)))
+    states, achieved = choose(path, asked, program.spec.velocity)
+    facts = {
+        "command": command,
+        "env": env,
+        "seeds": seeds,
+        "steps": counters["step"],
+        "updates_per_step": config.updates_per_step,
+        "tolerance": TOLERANCE,
+        "hardware": f"{jax.devices()[0].device_kind} ({platform.machine()}, {jax.default_backend()})",
+        "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco")},
+    }
+    found = Experts(states, asked, achieved, facts)
+    write(out, found)
+    return found

@@ -1,0 +1,174 @@
+"""The same program with environments on the host: a Python loop around the parts of `program`.
+
+While the host simulates, the device learns: the updates are launched from a second thread before the actions are
+awaited, and neither needs the other's result until both are done.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from vgcrl import program, replay
+from vgcrl.config import Config
+from vgcrl.envs import Worlds
+from vgcrl.program import Program, RunState
+from vgcrl.rollout import begin, follow, sample_goals
+from vgcrl.types import Step
+
+FRESH = 2**31 - 1  # clock of the goals drawn when episodes start afresh after a resume
+
+
+def _keys(key: Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(key))
+
+
+def without(runs: RunState, *names: str) -> RunState:
+    """What a part does not need costs time to hand over."""
+    empty: dict[str, Any] = dict.fromkeys(names, ())
+    return runs._replace(**empty)
+
+
+class Host:
+    """All runs of a configuration, and their environments."""
+
+    def __init__(self, config: Config):
+        self.config, self.parts = config, program.take_apart(config)
+        self.seeds, self.knobs = program.run_axis(config)
+        self.runs = len(self.seeds)
+        self.thread = ThreadPoolExecutor(1, "learn")
+        self.examiners: dict[tuple[int, int], tuple[Worlds, dict[str, Any]]] = {}
+        p, jit = self.parts, partial(jax.jit, compiler_options=program.compiler_options())
+
+        def decide(run: RunState, clock: Array) -> Array:
+            return program.decide(p, run, clock, program.keys_at(run, clock).act)
+
+        def learn(state: Any, run: RunState, clock: Array) -> Any:
+            run = run._replace(learner=state)
+            return program.learn(p, run, program.keys_at(run, clock).learn)
+
+        def turn(run: RunState, state: Any, action: Array, out: Step, clock: Array) -> tuple[RunState, Array]:
+            """Take in what came of the actions, and choose the next ones."""
+            run = program.absorb(p, run, (), action, out, clock, program.keys_at(run, clock).goals)
+            return run, decide(run._replace(learner=state), clock + 1)
+
+        def afresh(run: RunState, obs: Array) -> RunState:
+            z = sample_goals(p.goals, program.keys_at(run, jnp.int32(FRESH)).goals, config.envs)
+            return run._replace(replay=replay.cut(run.replay), scene=run.scene._replace(obs=obs, z=z))
+
+        self.init_all = jax.vmap(partial(program.init, p))
+        self.init_jit = jit(self.init_all)
+        self.decide = jit(jax.vmap(decide, (0, None)))
+        self.learn = jit(jax.vmap(learn, (0, 0, None)), donate_argnums=0)
+        self.turn = jit(jax.vmap(turn, (0, 0, 0, 0, None)), donate_argnums=0)
+        self.afresh = jit(jax.vmap(afresh), donate_argnums=0)
+
+    @cached_property
+    def worlds(self) -> Worlds:
+        return self.config.build_worlds(self.runs, self.config.envs)
+
+    def init(self) -> RunState:
+        keys = jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 6)[0])(self.seeds)
+        return self.init_jit(self.seeds, self.knobs, jnp.asarray(self.worlds.reset(_keys(keys))))
+
+    def shapes(self) -> RunState:
+        obs = jax.ShapeDtypeStruct((self.runs, self.config.envs, self.parts.spec.obs_dim), jnp.float32)
+        return jax.eval_shape(self.init_all, self.seeds, self.knobs, obs)
+
+    def advance(self, runs: RunState, first: int, count: int) -> RunState:
+        p, keys = self.parts, _keys(runs.key)
+        action = self.decide(runs, jnp.int32(first * p.collects))
+        for clock in range(first * p.collects, (first + count) * p.collects):
+            i, j = divmod(clock, p.collects)
+            now = jnp.int32(clock)
+            state, rest = runs.learner, without(runs, "learner")
+            learning = j == p.collects - 1 and program.enough(p, i)
+            learned = self.thread.submit(self.learn, state, rest, now) if learning else None
+            out = self.worlds.step(np.asarray(action), keys, clock)
+            if learned is not None:
+                state, info = learned.result()
+                rest = rest._replace(info=info)
+            rest, action = self.turn(rest, state, action, out, now)
+            runs = rest._replace(learner=state)
+        return runs
+
+    def examine(self, episodes: int, targets: int) -> tuple[Worlds, dict[str, Any]]:
+        """Environments and compiled parts for evaluations of one size."""
+        key = episodes, targets
+        if key not in self.examiners:
+            part = program.examination(self.parts, episodes)
+            jit = partial(jax.jit, compiler_options=program.compiler_options())
+            parts = {
+                "plan": jit(jax.vmap(part.plan, (0, None if targets else 0))),
+                "begin": jit(jax.vmap(lambda run, obs, z: begin(obs, z, part.measure(run)))),
+                "act": jit(jax.vmap(lambda run, obs, z: jax.vmap(partial(part.act, run))(obs, z))),
+                "follow": jit(
+                    jax.vmap(lambda run, tally, out, z: follow(tally, out, z, part.measure(run))), donate_argnums=1
+                ),
+                "conclude": jit(jax.vmap(part.conclude, (0, 0, 0, None if targets else 0))),
+            }
+            self.examiners[key] = self.config.build_worlds(self.runs, episodes + (targets or episodes)), parts
+        return self.examiners[key]
+
+    def evaluate(self, runs: RunState, targets: Array | None, episodes: int | None = None) -> dict[str, Any]:
+        """Without targets those are states of rest from the environment's own starts."""
+        count = episodes or self.config.evaluate_episodes
+        worlds, part = self.examine(count, 0 if targets is None else targets.shape[0])
+        keys = _keys(runs.key_evaluation)
+        light = without(runs, "replay", "scene")
+        aims = jnp.asarray(worlds.reset(keys ^ 1)[:, :count]) if targets is None else targets
+        obs = jnp.asarray(worlds.reset(keys))
+        z = part["plan"](light, aims)
+        tally = part["begin"](light, obs, z)
+        for clock in range(worlds.spec.horizon):
+            action = np.asarray(part["act"](light, tally.obs, z))
+            out = worlds.step(action, keys, clock)
+            tally = part["follow"](light, tally, out, z)
+        return part["conclude"](light, tally, z, aims)
+
+    def watch(self, runs: RunState, z: Array) -> np.ndarray:
+        worlds, keys = self.config.build_worlds(self.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
+        best = self.parts.agent.best
+        act = jax.jit(jax.vmap(lambda agent, obs: jax.vmap(partial(best, agent))(obs, z)))
+        path = [worlds.reset(keys)]
+        obs = path[0]
+        for clock in range(worlds.spec.horizon):
+            out = worlds.step(np.asarray(act(runs.learner.agent, obs)), keys, clock)
+            path.append(out.next_obs)
+            obs = out.obs
+        worlds.close()
+        return np.stack(path, axis=1)
+
+    def enter(self, runs: RunState, saved: dict[str, Any]) -> RunState:
+        if self.worlds.restores:
+            self.worlds.load(saved)
+            return runs
+        keys = _keys(jax.vmap(jax.random.fold_in, (0, 0))(runs.key, runs.replay.head.sum(axis=1)))
+        return self.afresh(runs, jnp.asarray(self.worlds.reset(keys)))
+
+
+def compile_hosted(config: Config) -> Program:
+    host = Host(config)
+    p = host.parts
+    return Program(
+        config,
+        p.spec,
+        p.goals,
+        p.agent,
+        p.collects * config.envs,
+        init=host.init,
+        advance=host.advance,
+        evaluate=host.evaluate,
+        watch=host.watch,
+        shapes=host.shapes,
+        save_worlds=lambda: host.worlds.save(),
+        enter=host.enter,
+    )
+
+
+def compile_config(config: Config) -> Program:
+    return (program.compile_native if config.native else compile_hosted)(config)

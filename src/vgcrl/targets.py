@@ -1,0 +1,80 @@
+"""Target states for LGR(s): those that ship with the package, or a user's own file."""
+
+import csv
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from vgcrl.errors import UsageError
+
+TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
+
+
+class Experts(NamedTuple):
+    """States of experts, each of which pursued a target velocity."""
+
+    states: np.ndarray  # (expert · states each, observation)
+    asked: np.ndarray  # (expert, velocity)
+    achieved: np.ndarray
+    facts: dict[str, Any]  # command, seeds, steps, hardware
+
+    @property
+    def missed(self) -> np.ndarray:
+        return np.linalg.norm(self.achieved - self.asked, axis=-1) > TOLERANCE
+
+
+def write(path: Path, experts: Experts) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {name: getattr(experts, name).astype(np.float32) for name in ("states", "asked", "achieved")}
+    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, path, {"facts": json.dumps(experts.facts)})
+
+
+def read(path: Path) -> Experts:
+    with safe_open(path, "numpy") as opened:
+        arrays = (opened.get_tensor(name) for name in ("states", "asked", "achieved"))
+        return Experts(*arrays, json.loads((opened.metadata() or {}).get("facts", "{}")))
+
+
+def shipped(env: str) -> Path | None:
+    """The file that comes with the package for an environment."""
+    path = Path(str(files("vgcrl") / "data" / "targets" / f"{env}.safetensors"))
+    return path if path.exists() else None
+
+
+def from_file(path: Path, width: int) -> Array:
+    """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv."""
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".safetensors": lambda p: read(p).states,
+        ".npy": lambda p: np.load(p, allow_pickle=False),
+        ".json": lambda p: json.loads(p.read_text()),
+        ".csv": lambda p: [[float(x) for x in row] for row in csv.reader(p.read_text().splitlines())],
+    }
+    valid = f"a .safetensors, .npy, .json or .csv file of rows of {width} finite numbers"
+    if path.suffix not in readers:
+        raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
+    try:
+        targets = np.atleast_2d(np.asarray(readers[path.suffix](path), np.float32))
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
+    if targets.ndim != 2 or targets.shape[1] != width or not len(targets) or not np.all(np.isfinite(targets)):
+        raise UsageError(f"--targets {path} holds {targets.shape} values; valid: {valid}")
+    return jnp.asarray(targets)
+
+
+def default(env: str, width: int, most: int | None = None) -> Array | None:
+    """The shipped targets, at most so many, evenly spread; None where there are none."""
+    path = shipped(env)
+    if path is None:
+        return None
+    states = from_file(path, width)
+    if most is None or len(states) <= most:
+        return states
+    return states[np.linspace(0, len(states) - 1, most).round().astype(int)]

@@ -1,0 +1,76 @@
+"""Gymnasium environments with known answers, found as `foreign_envs:Echo-v0`."""
+
+import os
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Echo(gymnasium.Env):
+    """Observes the action it received, its time and the random number it started with; actions command its end."""
+
+    observation_space = spaces.Box(
+        np.array([[-1, 0, -np.inf], [0, 0, -1e9]]), np.array([[3, 10, np.inf], [20, 1, 1e9]]), dtype=np.float64
+    )
+    action_space = spaces.Box(np.array([[-1, 0, -np.inf]], np.float32), np.array([[3, 10, np.inf]], np.float32))
+    dt = 0.25
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.obs = np.zeros((2, 3))
+        self.obs[1, 1] = self.np_random.uniform()
+        return self.obs, {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        if action[0, 2] > 0.9:
+            raise ValueError(f"boom on {os.environ.get('JAX_PLATFORMS')}\nand more")
+        if action[0, 2] < -0.9:
+            os._exit(3)
+        self.obs[0] = action[0]
+        self.obs[1, 0] += 1
+        return self.obs, 0.0, bool(action[0, 0] == 3), bool(action[0, 1] == 10), {}
+
+
+class Whole(gymnasium.Env):
+    """Actions are whole numbers, and there is an image to see."""
+
+    observation_space = spaces.Box(0, 255, (2, 2, 1), np.uint8)
+    action_space = spaces.Box(0, 4, (4,), np.int32)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros((2, 2, 1), np.uint8), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return action.astype(np.uint8).reshape(2, 2, 1), 0.0, False, False, {}
+
+
+class Spaces(gymnasium.Env):
+    def __init__(self, observation_space, action_space):
+        self.observation_space, self.action_space = observation_space, action_space
+
+
+class Needy(gymnasium.Env):
+    def __init__(self):
+        raise gymnasium.error.DependencyNotInstalled("Box9D is not installed, run `pip install box9d`")
+
+
+class Faulty(gymnasium.Env):
+    def __init__(self):
+        raise RuntimeError("no licence\nsomewhere deep")
+
+
+BOX = spaces.Box(-1, 1, (2,))
+gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
+gymnasium.register("Endless-v0", Echo)
+gymnasium.register("Whole-v0", Whole, max_episode_steps=6)
+gymnasium.register("Needy-v0", Needy, max_episode_steps=6)
+gymnasium.register("Faulty-v0", Faulty, max_episode_steps=6)
+for name, seen, acted in (
+    ("Discrete", BOX, spaces.Discrete(3)),
+    ("Dict", spaces.Dict(goal=BOX, state=spaces.Box(np.zeros(40), np.arange(1, 41))), BOX),
+):
+    kwargs = {"observation_space": seen, "action_space": acted}
+    gymnasium.register(f"{name}-v0", Spaces, max_episode_steps=6, kwargs=kwargs)

@@ -1,0 +1,276 @@
+"""Gymnasium environments as `Worlds`, against environments whose answers are known and against Gymnasium itself."""
+
+import builtins
+import math
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from vgcrl.envs import find, foreign, locomotion
+from vgcrl.envs.base import Broken, generator
+from vgcrl.envs.foreign import Foreign
+from vgcrl.errors import UsageError
+
+ECHO = "foreign_envs:Echo-v0"
+KEYS = np.array([[1, 2], [3, 4]], np.uint32)
+CALM, TERMINATE, TRUNCATE, RAISE, EXIT = (
+    np.array(x, np.float32) for x in ([0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1])
+)
+ACTED, TIME, START = slice(3), 3, 4  # Echo's observation, flattened
+
+
+def echo(runs=2, count=3, horizon=6, workers=0):
+    return Foreign(ECHO, runs, count, horizon=horizon, workers=workers)
+
+
+def all_of(action, runs=2, count=3):
+    return np.broadcast_to(action, (runs, count, 3))
+
+
+def trajectory(worlds, keys=KEYS, steps=15, which=slice(None)):
+    """Everything seen under random actions, which end some episodes early."""
+    seen = [worlds.reset(keys)]
+    for clock in range(steps):
+        action = np.random.default_rng(clock).uniform(-1, 1, (2, 3, worlds.spec.action_dim)).astype(np.float32)
+        action[..., -1] *= 0.5
+        action[0, 1, 0] = 1.0 if clock % 5 == 2 else 0.0
+        seen += worlds.step(action[which], keys, clock)
+    return seen
+
+
+def one_line(call, *words):
+    with pytest.raises(UsageError) as error:
+        call()
+    assert "\n" not in str(error.value)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_spec():
+    worlds = echo()
+    spec = worlds.spec
+    assert (spec.obs_dim, spec.action_dim, spec.horizon, spec.seconds) == (6, 3, 6, 0.25)
+    assert spec.low == (-1, 0, -math.inf, 0, 0, -math.inf)
+    assert spec.high == (3, 10, math.inf, 20, 1, math.inf)
+    assert (spec.action_low, spec.action_high) == ((-1, 0, -1), (3, 10, 1))
+    assert (spec.position, spec.velocity, spec.features, spec.facts) == ((), (), tuple(range(6)), {})
+    assert not worlds.restores
+    assert worlds.save() == {}
+    worlds.load({})
+    worlds.close()
+
+
+def test_actions_arrive_in_the_units_of_the_environment():
+    worlds = echo()
+    worlds.reset(KEYS)
+    for clock, action in enumerate(([-1, -1, -0.5], [0, 0, 0], [0.5, 0.1, 0.5])):
+        out = worlds.step(all_of(np.array(action, np.float32)), KEYS, clock)
+        expected = [1 + 2 * action[0], 5 + 5 * np.float32(action[1]), action[2]]
+        np.testing.assert_allclose(out.next_obs[..., ACTED], all_of(np.array(expected)), rtol=1e-6)
+    assert out.next_obs.shape == (2, 3, 6)
+    assert out.next_obs.dtype == np.float32
+    worlds.close()
+
+
+def test_actions_of_whole_numbers():
+    worlds = Foreign("foreign_envs:Whole-v0", 1, 1, horizon=6, workers=0)
+    worlds.reset(KEYS)
+    out = worlds.step(np.array([[[-1, -0.3, 0.8, 1]]], np.float32), KEYS, 0)
+    assert out.next_obs.tolist() == [[[0, 1, 4, 4]]]
+    assert (worlds.spec.low, worlds.spec.high, worlds.spec.seconds) == ((0,) * 4, (255,) * 4, 1.0)
+    worlds.close()
+
+
+@pytest.mark.parametrize("horizon", [3, 9])  # shorter and longer than registered
+def test_time_limit_is_no_termination(horizon):
+    worlds = echo(horizon=horizon)
+    begun = worlds.reset(KEYS)
+    for clock in range(2 * horizon):
+        out = worlds.step(all_of(CALM), KEYS, clock)
+        time = clock % horizon + 1
+        assert not out.terminal.any()
+        assert (out.last == (time == horizon)).all()
+        assert (out.next_obs[..., TIME] == time).all()
+        assert (out.next_obs[..., START] == begun[..., START]).all()
+        if time == horizon:
+            assert (out.obs[..., TIME] == 0).all()
+            assert (out.obs[..., START] != begun[..., START]).all()
+            begun = out.obs
+        else:
+            assert (out.obs == out.next_obs).all()
+    worlds.close()
+
+
+def test_episodes_end_one_by_one():
+    worlds = echo()
+    worlds.reset(KEYS)
+    action = all_of(CALM).copy()
+    action[0, 1], action[1, 2] = TERMINATE, TRUNCATE
+    out = worlds.step(action, KEYS, 0)
+    assert np.argwhere(out.terminal).tolist() == [[0, 1]]
+    assert np.argwhere(out.last).tolist() == [[0, 1], [1, 2]]
+    assert (out.next_obs[..., TIME] == 1).all()
+    assert (out.obs[..., TIME] == ~out.last).all()
+    for clock in range(1, 6):  # the others are at their limit one step earlier
+        later = worlds.step(all_of(CALM), KEYS, clock)
+    assert (later.last == ~out.last).all()
+    worlds.close()
+
+
+def test_termination_at_the_limit_is_a_termination():
+    worlds = echo(horizon=1)
+    worlds.reset(KEYS)
+    out = worlds.step(all_of(TERMINATE), KEYS, 0)
+    assert out.terminal.all()
+    assert out.last.all()
+    worlds.close()
+
+
+def test_runs_are_functions_of_their_keys():
+    both, again, alone = echo(), echo(), echo(runs=1)
+    first = trajectory(both)
+    for mine, other, resumed in zip(first, trajectory(again), trajectory(both), strict=True):
+        np.testing.assert_array_equal(mine, other)
+        np.testing.assert_array_equal(mine, resumed)
+    for run in range(2):
+        one = slice(run, run + 1)
+        for mine, other in zip(first, trajectory(alone, KEYS[one], which=one), strict=True):
+            np.testing.assert_array_equal(mine[one], other)
+    starts = {x for obs in first[0] for x in obs[:, START].tolist()}
+    assert len(starts) == 6
+    assert (trajectory(again, KEYS + 1)[0] != first[0]).any()
+    for worlds in (both, again, alone):
+        worlds.close()
+
+
+def test_processes_are_as_threads(monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "elsewhere")
+    threads, processes = echo(), echo(workers=2)
+    assert os.environ["JAX_PLATFORMS"] == "elsewhere"
+    action = all_of(CALM).copy()
+    action[1, 0] = RAISE
+    for worlds, place in ((threads, "elsewhere"), (processes, "cpu")):
+        worlds.reset(KEYS)
+        with pytest.raises(Broken) as error:
+            worlds.step(action, KEYS, 0)
+        assert str(error.value) == f"{ECHO}: ValueError: boom on {place}"
+    for mine, other in zip(trajectory(threads), trajectory(processes), strict=True):  # a reset mends them
+        np.testing.assert_array_equal(mine, other)
+    workers = [part.process for part in processes.parts]
+    assert all(worker.is_alive() for worker in workers)
+    threads.close()
+    processes.close()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+
+
+def test_a_dead_worker_is_told():
+    worlds = echo(1, 1, workers=1)
+    worlds.reset(KEYS)
+    for _ in range(2):
+        with pytest.raises(Broken, match=f"{ECHO}: a worker process died, exit code 3"):
+            worlds.step(all_of(EXIT, 1, 1), KEYS, 0)
+    worlds.close()
+
+
+def test_an_environment_broken_at_reset(monkeypatch):
+    import foreign_envs
+
+    worlds = echo()
+    monkeypatch.setattr(foreign_envs.Echo, "reset", lambda self, seed, options: None)
+    with pytest.raises(Broken, match="Echo-v0: TypeError: cannot unpack"):
+        worlds.reset(KEYS)
+    monkeypatch.setattr(foreign_envs.Echo, "reset", lambda self, seed, options: (np.zeros(7), {}))
+    with pytest.raises(Broken, match="Echo-v0: ValueError: cannot reshape"):
+        worlds.reset(KEYS)
+    worlds.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Discrete", ["actions in Discrete(3)", "valid: Box"]),
+        ("Dict", ["observations in Dict(", "valid: Box"]),
+        ("Needy", ["Box9D is not installed", "pip install box9d"]),
+        ("Faulty", ["cannot be built: RuntimeError: no licence"]),
+    ],
+)
+def test_refusals(name, words):
+    name = f"foreign_envs:{name}-v0"
+    one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0), f"--env {name} ", *words)
+
+
+def test_no_time_limit():
+    name = "foreign_envs:Endless-v0"
+    assert foreign.horizon(name) is None
+    one_line(lambda: Foreign(name, 1, 1, horizon=None, workers=0), name, "no time limit", "--horizon N")
+    Foreign(name, 1, 1, horizon=2, workers=0).close()
+
+
+def test_names():
+    assert {"Pendulum-v1", "Reacher-v5", "Reacher-v4"} <= set(foreign.ids())
+    assert (foreign.horizon("Pendulum-v1"), foreign.horizon(ECHO)) == (200, 6)
+    assert find(ECHO).options["horizon"] == 6
+    one_line(lambda: find("foreign_envs:Ehco-v0"), "foreign_envs:Ehco-v0", "did you mean Echo-v0")
+    one_line(lambda: find("no_such_module:Echo-v0"), "no_such_module", "cannot be imported")
+    one_line(lambda: find(":Echo-v0"), "cannot be imported")
+    one_line(lambda: find("Pendulm-v1"), "did you mean Pendulum-v1")
+
+
+def test_without_gymnasium(monkeypatch):
+    real = builtins.__import__
+
+    def absent(name, *rest):
+        if name.split(".")[0] == "gymnasium":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *rest)
+
+    monkeypatch.delitem(sys.modules, "gymnasium")
+    monkeypatch.setattr(builtins, "__import__", absent)
+    assert foreign.ids() == []
+    needs = f"--env {ECHO} needs gymnasium; valid: pip install 'vgcrl[mujoco]'"
+    one_line(lambda: foreign.horizon(ECHO), needs)
+    one_line(lambda: echo(), needs)
+
+
+@pytest.mark.parametrize(("name", "strength", "seconds"), [("Pendulum-v1", 2.0, 0.05), ("Reacher-v5", 1.0, 0.02)])
+def test_against_gymnasium(name, strength, seconds):
+    import gymnasium
+
+    horizon, key = foreign.horizon(name), KEYS[1]
+    worlds = Foreign(name, 2, 3, horizon=horizon, workers=0)
+    assert worlds.spec.seconds == seconds
+    env, place = gymnasium.make(name), 2
+    seed = int(generator(key, -1).integers(2**31, size=3)[place])
+    obs, expected = worlds.reset(KEYS), env.reset(seed=seed)[0]
+    for clock in range(horizon + 3):
+        np.testing.assert_array_equal(obs[1, place], expected.astype(np.float32))
+        action = np.random.default_rng(clock).uniform(-1, 1, (2, 3, worlds.spec.action_dim)).astype(np.float32)
+        out = worlds.step(action, KEYS, clock)
+        expected, _, _, truncated, _ = env.step(strength * action[1, place])
+        np.testing.assert_array_equal(out.next_obs[1, place], expected.astype(np.float32))
+        assert out.last[1, place] == truncated
+        if truncated:
+            expected, _ = env.reset(seed=int(generator(key, clock).integers(2**31, size=3)[place]))
+        obs = out.obs
+    worlds.close()
+
+
+@pytest.mark.parametrize("terminate", [False, True])
+@pytest.mark.parametrize("name", locomotion.TASKS)
+def test_bodies(name, terminate):
+    import gymnasium
+
+    task = locomotion.TASKS[name]
+    options = {"terminate": terminate} if task.height else {}
+    worlds = foreign.body(task, 1, 2, horizon=100, workers=0, **options)
+    env = gymnasium.make(task.gymnasium, **task.options)
+    assert worlds.spec == locomotion.specification(task, env.unwrapped.model, 100)
+    assert worlds.spec.obs_dim == env.observation_space.shape[0]
+    assert worlds.reset(KEYS[:1]).shape == (1, 2, worlds.spec.obs_dim)
+    random = np.random.default_rng(0)
+    steps = [worlds.step(random.uniform(-1, 1, (1, 2, worlds.spec.action_dim)), KEYS[:1], i) for i in range(100)]
+    assert any(out.terminal.any() for out in steps) == (terminate and task.height is not None)
+    assert steps[-1].last.all() or terminate
+    worlds.close()
