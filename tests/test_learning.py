@@ -50,7 +50,9 @@ def learn(reward, terminal, steps, discount=0.9):
         action = jax.random.uniform(key_action, (64, 1), minval=-1.0, maxval=1.0)
         ones = jnp.ones((64, 1))
         batch = Transition(ones, action, ones, ones, jnp.full(64, terminal))
-        return agent.update(state, batch, reward(action[:, 0]), jnp.float32(3e-3), key_update)[0]
+        return agent.update(
+            state, batch, reward(action[:, 0]), jnp.float32(3e-3), jax.random.normal(key_update, (2, 64, 1))
+        )[0]
 
     state = jax.jit(lambda s: jax.lax.fori_loop(0, steps, body, s))(agent.init(jax.random.key(0)))
     return agent, state

@@ -86,7 +86,7 @@ def test_paper_profiles():
     assert pointmass.paper_wind(10) == tuple(11.0 * i for i in range(10))
 
 
-@pytest.mark.parametrize("name", ENVS)
+@pytest.mark.parametrize("name", [name for name, row in ENVS.items() if "jax" in row.engines])
 def test_environment_contract(name):
     """Shapes, ranges, fresh starts, and the true successor kept apart from the observation after a reset."""
     env = resolve(Config(env=name)).build_env()

@@ -147,7 +147,7 @@ def test_other_layout_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(training.checkpoint, "LAYOUT", 99)
     capsys.readouterr()
     assert main(["resume", str(out)]) == 2
-    assert "layout 1, this version reads layout 99" in capsys.readouterr().err
+    assert "layout 2, this version reads layout 99" in capsys.readouterr().err
 
 
 def test_one_process_at_a_time(whole, capsys):
@@ -160,8 +160,10 @@ def test_observation_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
     """The message names environment and step, and what was saved before stays."""
     row = ENVS["pointmass"]
 
-    def broken(dims):
-        env = row.build(dims)
+    engine = row.engines["jax"]
+
+    def broken(**options):
+        env = engine.build(**options)
 
         def step(sim, action, key):
             sim, obs, terminal = env.step(sim[0], action, key), sim[1] + 1, None
@@ -174,7 +176,7 @@ def test_observation_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
 
         return Env(env.spec, reset, step)
 
-    monkeypatch.setitem(ENVS, "pointmass", row._replace(build=broken))
+    monkeypatch.setitem(ENVS, "pointmass", row._replace(engines={"jax": engine._replace(build=broken)}))
     out = tmp_path / "nan"
     assert main(["train", "--out", str(out), *flags()]) == 2
     said = capsys.readouterr().err

@@ -119,7 +119,7 @@ def parser() -> Parser:
     several = _number(_several(_whole), "integers of at least 1 separated by commas")
     bench.add_argument("--runs", type=several, default=(1,), metavar="R1,R2", help="runs trained together [1]")
     bench.add_argument("--goal-dim", type=several, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
-    bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 64]")
+    bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
     bench.add_argument("--updates-per-step", type=float, metavar="U", help="[CPU 1, GPU 0.25]")
     bench.add_argument("--seconds", type=float, default=5.0, metavar="S", help="about how long each is timed [5]")
     bench.add_argument("--json", action="store_true", help="print one JSON object")

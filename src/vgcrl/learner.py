@@ -53,7 +53,10 @@ def update(
     goals: GoalSpace,
     how: Relabel,
 ) -> tuple[LearnerState, dict[str, Array]]:
-    """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on."""
+    """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on.
+
+    What is told of the update is told of each example, so that whoever wants it averages all of it at once.
+    """
 
     def rewards(reached: Any, z: Array) -> Array:
         return jax.vmap(lambda d, z: d.log_prob(z) - goals.log_prob(z))(reached, z)
@@ -61,13 +64,14 @@ def update(
     def misfit(q: Posterior) -> tuple[Array, Any]:
         """Eq. 3 on the goals pursued, never on relabelled ones."""
         reached = jax.vmap(q)(batch.next_obs)
-        return -jnp.mean(rewards(reached, batch.z)), reached
+        pursued = rewards(reached, batch.z)
+        return -jnp.mean(pursued), (reached, pursued)
 
-    (loss, reached), grads = jax.value_and_grad(misfit, has_aux=True)(state.q)
+    grads, (reached, pursued) = jax.grad(misfit, has_aux=True)(state.q)
     z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, draws.relabel)
     reward = rewards(reached, z)
     agent_state, info = agent.update(state.agent, batch._replace(z=z), reward, knobs.learning_rate, draws.policy)
 
     q, optimiser = adam_step(state.q, grads, state.optimiser, knobs.posterior_learning_rate)
     q = q.refresh(batch.next_obs, draws.refresh)
-    return LearnerState(q, optimiser, agent_state), {"F": -loss, "reward": jnp.mean(reward), **info}
+    return LearnerState(q, optimiser, agent_state), {"F": pursued, "reward": reward, **info}

@@ -1,10 +1,12 @@
 """Other people's implementations, timed with their own settings where they are installed."""
 
+import contextlib
 import functools
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,19 +14,22 @@ import numpy as np
 
 from vgcrl.errors import UsageError
 
-
-class Peer:
-    """What to install, and how to time it."""
-
-    def __init__(self, packages: tuple[str, ...], measure: Callable[..., dict[str, Any]]):
-        self.packages, self.measure = packages, measure
+Timing = Callable[[float], dict[str, Any]]  # about how many seconds -> speeds
 
 
-def _median(run: Callable[[], float], repeats: int = 5) -> float:
-    return float(np.median([run() for _ in range(repeats)]))
+class Peer(NamedTuple):
+    packages: tuple[str, ...]
+    prepare: Callable[[], Timing]  # so that it can be timed more than once
 
 
-def stable_baselines3(seconds: float) -> dict[str, Any]:
+def _median(run: Callable[[], float], seconds: float) -> float:
+    rates, begun = [], time.perf_counter()
+    while len(rates) < 5 or time.perf_counter() - begun < seconds:
+        rates.append(run())
+    return float(np.median(rates))
+
+
+def stable_baselines3() -> Timing:
     """SAC on HalfCheetah, one environment, one update per step, batch 256, (256, 256); no discriminator."""
     import gymnasium
     from stable_baselines3 import SAC
@@ -42,15 +47,14 @@ def stable_baselines3(seconds: float) -> dict[str, Any]:
         model.train(gradient_steps=count, batch_size=256)
         return count / (time.perf_counter() - start)
 
-    repeats = max(5, int(seconds))
-    return {
-        "env_steps_per_second": _median(steps, repeats),
-        "updates_per_second": _median(updates, repeats),
+    return lambda seconds: {
+        "env_steps_per_second": _median(steps, seconds),
+        "updates_per_second": _median(updates, seconds),
         "updates_per_step": 1.0,
     }
 
 
-def qdax(seconds: float) -> dict[str, Any]:
+def qdax() -> Timing:
     """DIAYN on brax's HalfCheetah with the settings of QDax's example notebook."""
     begun = time.perf_counter()
     import qdax.tasks.brax.v2 as environments
@@ -101,22 +105,21 @@ def qdax(seconds: float) -> dict[str, Any]:
     def many(carry: Any) -> Any:
         return jax.lax.scan(lambda carry, _: (iterate(*carry)[:-1], None), carry, None, length=iterations)[0]
 
-    carry = jax.block_until_ready(many((learner, state, buffer)))
+    carry = [jax.block_until_ready(many((learner, state, buffer)))]
     startup = time.perf_counter() - begun
-    rates = []
-    while len(rates) < 6 or time.perf_counter() - begun - startup < seconds:
-        start = time.perf_counter()
-        carry = jax.block_until_ready(many(carry))
-        rates.append(envs * iterations / (time.perf_counter() - start))
-    steps = float(np.median(rates[1:]))
     updates = int(ratio * envs) / envs
-    return {
-        "env_steps_per_second": steps,
-        "updates_per_second": updates * steps,
-        "updates_per_step": updates,
-        "envs": envs,
-        "startup_seconds": startup,
-    }
+
+    def steps() -> float:
+        start = time.perf_counter()
+        carry[0] = jax.block_until_ready(many(carry[0]))
+        return envs * iterations / (time.perf_counter() - start)
+
+    def timing(seconds: float) -> dict[str, Any]:
+        rate = _median(steps, seconds)
+        speeds = {"env_steps_per_second": rate, "updates_per_second": updates * rate, "updates_per_step": updates}
+        return {**speeds, "envs": envs, "goal_dim": skills, "startup_seconds": startup}
+
+    return timing
 
 
 PEERS = {
@@ -125,9 +128,11 @@ PEERS = {
 }
 
 
-def measure(name: str, seconds: float) -> dict[str, Any]:
+def prepare(name: str) -> Timing:
     peer = PEERS[name]
     try:
-        return {**peer.measure(seconds), "versions": {p: version(p) for p in peer.packages}}
+        with contextlib.redirect_stdout(sys.stderr):  # some print while they are imported
+            timing = peer.prepare()
     except ImportError as error:
         raise UsageError(f"--peer {name} needs {error.name}; valid: pip install {' '.join(peer.packages)}") from None
+    return lambda seconds: {**timing(seconds), "versions": {p: version(p) for p in peer.packages}}

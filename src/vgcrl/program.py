@@ -161,13 +161,18 @@ def learn_few(p: Parts, count: int, run: RunState, key: Array) -> tuple[LearnerS
     draw = partial(learner.draw, batch=p.config.batch, action_dim=p.spec.action_dim)
     draws = jax.vmap(draw)(jax.random.split(key_draws, count))
 
-    def body(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
+    def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
         batch, later, draws = x
         return learner.update(state, batch, later, run.knobs, draws, agent=p.agent, goals=p.goals, how=how)
 
+    def body(carry: tuple[LearnerState, Array], x: Any) -> tuple[tuple[LearnerState, Array], None]:
+        state, info = update(carry[0], x)
+        return (state, jnp.mean(jnp.stack([info[k] for k in names]), axis=1)), None
+
     xs = batches, later if how.pick else None, draws
-    state, info = jax.lax.scan(body, run.learner, xs)
-    return state, jax.tree.map(lambda x: x[-1], info)
+    names = list(jax.eval_shape(update, run.learner, jax.tree.map(lambda x: x[0], xs))[1])
+    (state, means), _ = jax.lax.scan(body, (run.learner, jnp.zeros(len(names))), xs)
+    return state, dict(zip(names, means, strict=True))
 
 
 def learn(p: Parts, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:

@@ -41,19 +41,14 @@ class Run(NamedTuple):
         return read_lines(self.dir / "metrics.jsonl")
 
 
-def _plain(x: Any) -> Any:
-    """Numbers as JSON has them; what an environment does not define is null."""
-    x = np.asarray(x, np.float64)
-    return None if x.ndim == 0 and np.isnan(x) else x.tolist()
-
-
 def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
     """Per run, and over the seeds of each setting."""
     config = program.config
     seeds = range(config.seed, config.seed + config.seeds)
     rows = []
     for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
-        row = jax.tree.map(lambda x, r=r: _plain(x[r]), out)
+        row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
+        row |= {} if program.spec.velocity else dict.fromkeys(("lgr_v", "spread_v"))
         native = row["posterior"] and config.native
         facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
         row["posterior"] |= facts

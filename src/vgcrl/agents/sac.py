@@ -28,7 +28,7 @@ class Agent(NamedTuple):
     init: Callable[[Array], Any]
     act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, standard normal noise -> action
     best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
-    update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, reward, learning rate, noise
+    update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, reward, learning rate, noise -> state, info
 
 
 def policy(actor: MLP, x: Array) -> Normal:
@@ -52,14 +52,15 @@ def values(critics: MLP, x: Array, action: Array) -> Array:
     return jax.vmap(lambda critic, inputs: jax.vmap(critic)(inputs)[:, 0])(critics, each)
 
 
-def critic_loss(critics: MLP, x: Array, action: Array, goal: Array) -> Array:
-    return 0.5 * jnp.mean(jnp.sum((values(critics, x, action) - goal[None]) ** 2, axis=0))
+def critic_loss(critics: MLP, x: Array, action: Array, goal: Array) -> tuple[Array, Array]:
+    each = 0.5 * jnp.sum((values(critics, x, action) - goal[None]) ** 2, axis=0)
+    return jnp.mean(each), each
 
 
-def actor_loss(actor: MLP, critics: MLP, alpha: Array, x: Array, noise: Array) -> tuple[Array, Array]:
+def actor_loss(actor: MLP, critics: MLP, alpha: Array, x: Array, noise: Array) -> tuple[Array, tuple[Array, Array]]:
     action, log_pi = jax.vmap(sample_action, (None, 0, 0))(actor, x, noise)
-    q = values(critics, x, action).min(axis=0)
-    return jnp.mean(alpha * log_pi - q), jnp.mean(log_pi)
+    each = alpha * log_pi - values(critics, x, action).min(axis=0)
+    return jnp.mean(each), (each, log_pi)
 
 
 def sac(
@@ -99,11 +100,9 @@ def sac(
         next_q = values(state.targets, next_x, next_action).min(axis=0)
         goal = reward + jnp.where(batch.terminal, 0.0, discount * (next_q - alpha * next_log_pi))
 
-        loss_q, grad_q = jax.value_and_grad(critic_loss)(state.critics, x, batch.action, stop_gradient(goal))
-        (loss_pi, log_pi), grad_pi = jax.value_and_grad(actor_loss, has_aux=True)(
-            state.actor, state.critics, alpha, x, noise
-        )
-        grad_alpha = -(log_pi + target_entropy)
+        grad_q, loss_q = jax.grad(critic_loss, has_aux=True)(state.critics, x, batch.action, stop_gradient(goal))
+        grad_pi, (loss_pi, log_pi) = jax.grad(actor_loss, has_aux=True)(state.actor, state.critics, alpha, x, noise)
+        grad_alpha = -(jnp.mean(log_pi) + target_entropy)
         (actor, critics, log_alpha), optimiser = adam_step(
             (state.actor, state.critics, state.log_alpha),
             (grad_pi, grad_q, grad_alpha),
@@ -111,7 +110,8 @@ def sac(
             learning_rate,
         )
         targets = jax.tree.map(lambda t, c: t + target_rate * (c - t), state.targets, critics)
-        info = {"critic_loss": loss_q, "actor_loss": loss_pi, "alpha": alpha, "entropy": -log_pi}
+        alphas = jnp.broadcast_to(alpha, log_pi.shape)
+        info = {"critic_loss": loss_q, "actor_loss": loss_pi, "alpha": alphas, "entropy": -log_pi}
         return SACState(actor, critics, targets, log_alpha, optimiser), info
 
     return Agent(init, act, best, update)

@@ -1,0 +1,100 @@
+"""The loop with environments on the host: the same bits as the native loop, and the same after a resume."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tiny import TINY
+from vgcrl import hosted, program
+from vgcrl.config import Config, resolve
+from vgcrl.envs import vectorise
+from vgcrl.types import Step
+
+
+class PointmassOnHost:
+    """The native point mass behind the host's contract, with the keys the native loop would use."""
+
+    restores = True
+
+    def __init__(self, config, runs, count):
+        self.env, self.count = vectorise(config.build_env(), count), count
+        self.spec = self.env.spec
+
+        def key(word, clock):
+            words = jax.random.wrap_key_data(word)
+            return jax.random.split(jax.random.fold_in(words, clock), 4)[1]
+
+        def first(seed):
+            return self.env.reset(jax.random.split(jax.random.key(seed), 6)[4])
+
+        self.start = jax.jit(jax.vmap(first))
+        self.forward = jax.jit(
+            lambda s, a, words, clock: jax.vmap(lambda s, a, w: self.env.step(s, a, key(w, clock)))(s, a, words)
+        )
+        self.seeds = jnp.arange(config.seed, config.seed + runs)
+
+    def reset(self, keys):
+        self.state, obs = self.start(self.seeds)
+        return np.asarray(obs)
+
+    def step(self, action, keys, clock):
+        self.state, out = self.forward(self.state, jnp.asarray(action), keys, clock)
+        return Step(*map(np.asarray, out))
+
+    def save(self):
+        return {"position": np.asarray(self.state.sim.position)}
+
+    def close(self):
+        pass
+
+
+def leaves(tree):
+    plain = jax.tree.map(
+        lambda x: jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x, tree
+    )
+    return [np.asarray(x) for x in jax.tree.leaves(plain)]
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.125])  # several updates an iteration; several steps
+def test_equals_the_native_loop(monkeypatch, ratio):
+    """Simulating while the device learns changes nothing of what is computed, up to rounding: programs differ."""
+    config = resolve(Config(**{**TINY, "updates_per_step": ratio}))
+    native = program.compile_native(config)
+    runs = native.advance(native.init(), 0, 40)
+    monkeypatch.setattr(Config, "build_worlds", lambda *args: PointmassOnHost(*args))
+    host = hosted.Host(config)
+    others = host.advance(host.init(), 0, 25)
+    others = host.advance(others, 25, 15)
+    close = partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4)
+    close(host.worlds.save()["position"], runs.scene.env.sim.position)
+    skip = {"scene": (), "info": ()}
+    for ours, theirs in zip(leaves(runs._replace(**skip)), leaves(others._replace(**skip)), strict=True):
+        close(ours, theirs)
+    close(runs.scene.obs, others.scene.obs)
+
+
+def test_the_parts_compile_once():
+    config = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
+    host = hosted.Host(config)
+    runs = host.init()
+    for i in range(0, 60, 20):
+        runs = host.advance(runs, i, 20)
+    assert [f._cache_size() for f in (host.decide, host.learn, host.turn)] == [1, 1, 1]
+    for _ in range(2):
+        host.evaluate(runs, None)
+    assert {f._cache_size() for f in host.examine(TINY["evaluate_episodes"], 0)[1].values()} == {1}
+
+
+def test_runs_together_equal_runs_alone():
+    """Up to rounding: products of one run and of two are not summed in the same order."""
+    both = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
+    alone = dataclasses.replace(both, seeds=1, seed=1)
+    states = []
+    for config in (both, alone):
+        host = hosted.Host(config)
+        states.append(host.advance(host.init(), 0, 10))
+    np.testing.assert_allclose(states[0].scene.obs[1], states[1].scene.obs[0], rtol=1e-3, atol=1e-3)
