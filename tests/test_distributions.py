@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from vgcrl.distributions import Categorical, FullNormal, Mixture, Normal, VonMisesFisher
+from vgcrl.distributions import Categorical, FullNormal, Huber, Mixture, Normal, VonMisesFisher
 
 N = 20_000
 
@@ -240,3 +240,25 @@ def test_von_mises_fisher_mean_is_the_integral(dim, kappa):
     length = integrate.quad(lambda a: np.cos(a) * density(a), 0, np.pi)[0] / integrate.quad(density, 0, np.pi)[0]
     got = VonMisesFisher(f32(direction(dim)), kappa).expect(lambda z: z)
     np.testing.assert_allclose(got, length * direction(dim), rtol=1e-5, atol=1e-6)
+
+
+def test_huber_is_a_density_with_quadratic_middle_and_linear_tails():
+    """Normalisation, distribution function and mean against numerical integration of exp(−Huber's loss)."""
+    mean, scale = 0.4, 0.7
+
+    def density(x):
+        size = abs(x - mean) / scale
+        return np.exp(-(0.5 * size**2 if size <= 1 else size - 0.5))
+
+    total = integrate.quad(density, -40, 40, points=[mean - scale, mean, mean + scale], limit=200)[0]
+    dist = Huber(f32([mean]), f32([np.log(scale)]))
+    points = np.linspace(-4, 4, 17)
+    found = log_probs(dist, f32(points[:, None]))
+    np.testing.assert_allclose(found, [np.log(density(x) / total) for x in points], atol=1e-5)
+    drawn = np.asarray(draw(dist))[:, 0]
+    grid = np.linspace(-40, 40, 200_001)
+    cumulative = np.cumsum([density(x) for x in grid]) * (grid[1] - grid[0]) / total
+    assert stats.kstest(drawn, lambda x: np.interp(x, grid, cumulative)).pvalue > 1e-3
+    assert float(dist.expect(lambda z: z)[0]) == pytest.approx(mean, abs=1e-4)
+    second = np.sum(grid**2 * np.gradient(cumulative, grid)) * (grid[1] - grid[0])
+    assert float(dist.expect(lambda z: z**2)[0]) == pytest.approx(second, rel=1e-2)

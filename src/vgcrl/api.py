@@ -13,15 +13,16 @@ import numpy as np
 
 from vgcrl import training
 from vgcrl.config import KNOBS, Config, resolve
-from vgcrl.envs import Env
+from vgcrl.envs import Env, foreign
 from vgcrl.errors import UsageError
 from vgcrl.program import Program, RunState
 from vgcrl.training import Run
 
 
-def make(env: str = "pointmass", **options: Any) -> Env:
-    """One of the environments of `vgcrl list envs`, with its options."""
-    return resolve(_to_config({"env": env, **options})).build_env()
+def make(env: str = "pointmass", **options: Any) -> Any:
+    """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
+    config = resolve(_to_config({"env": env, **options}))
+    return config.build_env() if config.native else foreign.single(env, config.horizon, bool(config.terminate))
 
 
 def fresh_folder(config: Config) -> Path:
@@ -73,11 +74,11 @@ class Policy:
         return np.asarray(self.goals.show(self._embed(self._state("state", state))))
 
     def act(self, obs: Any, *, goal_state: Any = None, z: Any = None) -> np.ndarray:
-        """The action for reaching `goal_state` (an observation), or for a goal z of the goal space."""
+        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z."""
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
         goal = self.goals.read(z) if z is not None else self._embed(self._state("goal_state", goal_state))
-        return np.asarray(self._best(self._state("obs", obs), goal))
+        return self.spec.scale(np.asarray(self._best(self._state("obs", obs), goal)))
 
 
 def load(run: str | Path, seed: int | None = None) -> Policy:

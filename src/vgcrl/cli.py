@@ -180,7 +180,7 @@ def _experts(args: argparse.Namespace) -> int:
     from vgcrl.experts import experts
 
     out = args.out or Path("targets") / f"{args.env}.safetensors"
-    found = experts(args.env, out, shlex.join(["vgcrl", *args.words]), args.seeds, args.steps, args.envs, _say)
+    found = experts(args.env, out, args.seeds, args.steps, args.envs, _say)
     if found is None:
         return 130
     rows = [

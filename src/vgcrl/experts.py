@@ -53,7 +53,6 @@ def choose(path: np.ndarray, asked: np.ndarray, velocity: tuple[int, ...]) -> tu
 def experts(
     env: str,
     out: Path,
-    command: str,
     seeds: int,
     steps: int | None,
     envs: int | None,
@@ -75,7 +74,7 @@ def experts(
     path = np.asarray(program.watch(runs, jnp.asarray(asked)))
     states, achieved = choose(path, asked, program.spec.velocity)
     facts = {
-        "command": command,
+        "command": f"vgcrl experts --env {env} --steps {config.steps} --seeds {seeds} --envs {config.envs}",
         "env": env,
         "seeds": seeds,
         "steps": counters["step"],

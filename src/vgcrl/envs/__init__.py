@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -113,7 +114,7 @@ def find(name: str) -> EnvRow:
     if name in ENVS:
         return ENVS[name]
     known = foreign.ids()
-    if ":" in name or name in known:
+    if ":" in name or name in known or (not known and re.search(r"-v\d+$", name)):
         return EnvRow(
             {"gymnasium": Engine(False, partial(foreign.Foreign, name), ("horizon", "workers"))},
             {"horizon": foreign.horizon(name), "workers": 0},

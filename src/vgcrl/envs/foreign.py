@@ -11,6 +11,7 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import textwrap
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -41,6 +42,7 @@ def horizon(name: str) -> int | None:
     registry = _gymnasium(name).registry
     module, colon, identifier = name.rpartition(":")
     if colon:
+        sys.path += [] if os.getcwd() in sys.path else [os.getcwd()]  # a command has its own folder there instead
         try:
             importlib.import_module(module)
         except Exception as error:
@@ -293,6 +295,17 @@ class Foreign:
             part.close()
 
 
+def _options(task: Task, terminate: bool) -> dict[str, Any]:
+    return task.options | ({"terminate_when_unhealthy": terminate} if task.height else {})
+
+
+def single(name: str, horizon: int, terminate: bool) -> Any:
+    """One environment as Gymnasium has it: a locomotion task by its name here, or any id."""
+    task = locomotion.TASKS.get(name)
+    options = _options(task, terminate) if task else {}
+    return _gymnasium(name).make(task.gymnasium if task else name, max_episode_steps=horizon, **options)
+
+
 def body(task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int, workers: int) -> Foreign:
     """A locomotion task on Gymnasium's own environment, with what is known of its observations."""
     return Foreign(
@@ -301,6 +314,6 @@ def body(task: Task, runs: int, count: int, *, terminate: bool = False, horizon:
         count,
         horizon=horizon,
         workers=workers,
-        make_options=task.options | ({"terminate_when_unhealthy": terminate} if task.height else {}),
+        make_options=_options(task, terminate),
         describe=lambda env, horizon: locomotion.specification(task, env.unwrapped.model, horizon),
     )

@@ -1,0 +1,98 @@
+"""Velocity experts and the target states they leave: files, choice of states, the command, what ships."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tiny import TINY, flags
+from vgcrl import experts, targets
+from vgcrl.cli import main
+from vgcrl.config import Config, resolve
+from vgcrl.envs.locomotion import TASKS
+
+
+def test_the_closest_seed_is_the_expert():
+    """Two seeds, three experts; the second half of an episode counts."""
+    asked = np.array([[-1.0], [0.0], [2.0]])
+    path = np.zeros((2, 41, 3, 2))
+    path[0, 20:, :, 1], path[1, 20:, :, 1] = [-0.9, 0.5, 1.0], [-0.5, 0.1, 1.9]
+    path[..., 0] = np.arange(41)[None, :, None]
+    states, achieved = experts.choose(path, asked, (1,))
+    np.testing.assert_allclose(achieved[:, 0], [-0.9, 0.1, 1.9])
+    assert states.shape == (3 * experts.STATES, 2)
+    np.testing.assert_allclose(states[:, 1], np.repeat([-0.9, 0.1, 1.9], experts.STATES))
+    assert states[:, 0].min() >= 20
+    assert all(len(set(group)) == experts.STATES for group in states[:, 0].reshape(3, -1)), "the same state twice"
+
+
+def test_a_miss_is_told_and_files_come_back(tmp_path):
+    asked, achieved = np.array([[1.0, 0.0], [2.0, 2.0]]), np.array([[1.1, 0.1], [2.0, 1.7]])
+    written = targets.Experts(np.ones((4, 3)), asked, achieved, {"env": "x", "seeds": 2})
+    targets.write(tmp_path / "a" / "x.safetensors", written)
+    back = targets.read(tmp_path / "a" / "x.safetensors")
+    assert back.missed.tolist() == [False, True]
+    assert back.facts == written.facts
+    np.testing.assert_allclose(back.achieved, achieved, rtol=1e-6)
+    np.testing.assert_array_equal(targets.from_file(tmp_path / "a" / "x.safetensors", 3), np.ones((4, 3)))
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    """On the point mass, tiny: 49 experts; a second call records again without training again."""
+    small = {
+        k: v for k, v in TINY.items() if k not in ("steps", "seeds", "envs", "evaluate_every", "evaluate_episodes")
+    }
+    monkeypatch.setattr(experts, "Config", lambda *a, **k: Config(*a, **{**small, **k}))
+    out = tmp_path / "pointmass.safetensors"
+    command = ["experts", "--env", "pointmass", "--steps", "320", "--seeds", "2", "--envs", "4", "--out", str(out)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert f"{49 * 6} states of 49 experts" in said
+    assert said.count("missed") > 40, "hardly trained, and it says so"
+    before = out.read_bytes()
+    assert main(command) == 0
+    assert out.read_bytes() == before
+    assert main([*command[:4], "640", *command[5:]]) == 2
+    assert "trained otherwise" in capsys.readouterr().err
+
+
+def test_environments_without_velocities_are_refused(capsys):
+    assert main(["experts", "--env", "Pendulum-v1", "--steps", "100"]) == 2
+    assert "does not say which those are" in capsys.readouterr().err
+
+
+SHIPPED = [name for name in TASKS if targets.shipped(name)]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_ships_fits_its_environment(name):
+    found = targets.read(targets.shipped(name))
+    spec = resolve(Config(env=name)).specification
+    count = len(experts.SPEEDS) ** len(spec.velocity)
+    assert found.asked.shape == found.achieved.shape == (count, len(spec.velocity))
+    assert found.states.shape == (count * experts.STATES, spec.obs_dim)
+    assert found.facts["env"] == name
+    assert {"command", "seeds", "steps", "hardware", "tolerance"} <= found.facts.keys()
+    speeds = found.states[:, list(spec.velocity)].reshape(count, experts.STATES, -1).mean(axis=1)
+    kept = ~found.missed
+    assert np.abs(speeds - found.asked)[kept].mean() < 0.5, "states that do not move as their expert does"
+
+
+def test_halfcheetah_ships():
+    assert "HalfCheetah" in SHIPPED
+    assert not targets.read(targets.shipped("HalfCheetah")).missed.any()
+
+
+def test_training_uses_some_and_evaluate_all(tmp_path, capsys):
+    out = tmp_path / "run"
+    small = flags(steps=320, horizon=20, replay=4000, evaluate_every=320, checkpoint_every=320)
+    assert main(["train", "--env", "HalfCheetah", "--out", str(out), *small]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(out), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["targets"] == "42 expert states"
+    assert record["mean"]["lgr_v"] == pytest.approx(1.5, abs=1.0), "hardly trained: about the mean square of targets"
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("1,2,3\n")
+    assert main(["evaluate", str(out), "--targets", str(wrong)]) == 2
+    assert "rows of 17 finite numbers" in capsys.readouterr().err
