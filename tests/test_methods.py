@@ -16,6 +16,8 @@ VARIANTS = {
     "projected": ("lingcrl", {"env": "projected-pointmass", "projection_dim": 5, "posterior": "linear-global"}),
     "P-HER and bounds per run": ("diayn", {"relabel": "p-her", "spectral_norm": (0.0, 2.0)}),
     "mixture, HER, later": ("vgcrl", {"posterior": "gmm", "relabel": "her", "relabel_state": "later"}),
+    "successor features, P-HER": ("diayn", {"critic": "successor", "relabel": "p-her"}),
+    "pictures": ("discern", {"env": "pixel-pointmass", "posterior": "nonparametric-conv"}),
     "full, anywhere": ("vgcrl", {"posterior": "gaussian-full", "relabel_state": "episode", "features": "all"}),
 }
 CASES = {**{name: (name, {}) for name in METHODS}, **VARIANTS}
@@ -35,8 +37,9 @@ def test_method_contract(case):
     count = program.config.seeds * len(program.config.settings)
     assert len(record["seeds"]) == count
     for row in record["seeds"]:
-        numbers = [row[k] for k in ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", "lgr_v")]
+        numbers = [row[k] for k in ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s")]
         assert np.all(np.isfinite(numbers))
+        assert (row["lgr_v"] is None) == (not program.spec.velocity)
         assert row["log_q"] == pytest.approx(row["F"] - program.goals.entropy, abs=1e-5)
     after = jax.device_get(runs.learner)
     assert not any(np.any(np.isnan(x)) for x in jax.tree.leaves(after))

@@ -15,6 +15,7 @@ from vgcrl import training
 from vgcrl.config import KNOBS, Config, resolve
 from vgcrl.envs import Env, foreign
 from vgcrl.errors import UsageError
+from vgcrl.hosted import without
 from vgcrl.program import Program, RunState
 from vgcrl.training import Run
 
@@ -56,10 +57,10 @@ class Policy:
     """One trained run: acts for a goal, or for the goal that stands for a state the user names."""
 
     def __init__(self, program: Program, runs: RunState, index: int):
-        run = jax.tree.map(lambda x: x[index], runs.learner)
+        run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
         self.config, self.spec, self.goals = program.config, program.spec, program.goals
-        self._best = jax.jit(lambda obs, z: program.agent.best(run.agent, obs, z))
-        self._embed = jax.jit(lambda s: self.goals.point(run.q(s)))
+        self._best = jax.jit(lambda obs, z: program.best(run, obs, z))
+        self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
 
     def _state(self, name: str, x: Any) -> jax.Array:
         value = np.asarray(x, np.float32)

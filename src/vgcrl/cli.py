@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import difflib
 import importlib.util
+import math
 import os
 import shlex
 import sys
@@ -110,6 +111,14 @@ def parser() -> Parser:
     reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
     reproduce.add_argument("name", metavar="NAME|all")
     reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
+    grid = reproduce.add_argument_group("for the tables of cells, discrete and continuous")
+    bodies, sizes = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
+    grid.add_argument("--env", type=bodies, default=(), metavar="E1,E2", help="only these bodies")
+    grid.add_argument("--goal-dim", type=sizes, default=(), metavar="G1,G2", help="only these |G|")
+    grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
+    grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
+    grid.add_argument("--minutes", type=_PARSERS[float], metavar="M", help="stop and save when this time is spent")
+    grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
     listing = command("list", "what there is")
     kinds = ("methods", "envs", "experiments")
@@ -122,6 +131,7 @@ def parser() -> Parser:
     bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
     bench.add_argument("--updates-per-step", type=float, metavar="U", help="[CPU 1, GPU 0.25]")
     bench.add_argument("--seconds", type=float, default=5.0, metavar="S", help="about how long each is timed [5]")
+    bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
     return top
 
@@ -236,24 +246,34 @@ def _list(args: argparse.Namespace) -> int:
 
 def _reproduce(args: argparse.Namespace) -> int:
     _need_report("reproduce")
-    from vgcrl.experiments import EXPERIMENTS, reproduce
+    from vgcrl.experiments import EXPERIMENTS, Ask, reproduce
 
     one_of("experiment", args.name, [*EXPERIMENTS, "all"])
+    if args.minutes is not None and not 0 < args.minutes < math.inf:
+        raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number")
+    ask = Ask(**{name: getattr(args, name) for name in Ask._fields})
     for name in EXPERIMENTS if args.name == "all" else [args.name]:
-        command = ["vgcrl", "reproduce", name, *(["--quick"] if args.quick else [])]
-        report = reproduce(name, args.out, args.quick, command, _say)
-        if report is None:
+        command = ["vgcrl", "reproduce", name, *ask.words()]
+        ending = reproduce(name, args.out, ask, command, print if ask.dry_run else _say)
+        if ending.report:
+            print(f"report: {ending.report}")
+        if ending.stopped:
             return 130
-        print(f"report: {report}")
     return 0
 
 
 def _bench(args: argparse.Namespace) -> int:
+    if args.plot:
+        _need_report("bench --plot")
     from vgcrl.bench import bench
     from vgcrl.logs import to_json
 
     timed = bench(args.peer, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds)
     record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
+    if args.plot:
+        from vgcrl.figures import speed
+
+        speed(record).savefig(args.plot)
     if args.json:
         print(to_json(record))
         return 0

@@ -12,6 +12,7 @@ from typing import Any
 from vgcrl.envs import ENVS, Engine, Env, EnvRow, Worlds, choose, find
 from vgcrl.errors import UsageError
 from vgcrl.methods import METHODS
+from vgcrl.posteriors import LINEAR
 from vgcrl.relabel import RELABELS
 from vgcrl.replay import LATER, rows_needed
 from vgcrl.types import EnvSpec
@@ -56,6 +57,8 @@ class Config:
     relabel_fraction: tuple[float, ...] = option("share of a batch that is relabelled (knob)", metavar="P")
     relabel_state: str = option("state a goal is read off: " + "|".join(LATER), "final")
     spectral_norm: tuple[float, ...] = option("bound on every layer of q, 0 is off (knob)", (0.0,), metavar="C")
+    critic: str = option("scalar|successor: Q itself, or successor features of log q; default the method's")
+    gpi: int = option("goals whose policies are tried at evaluation, by generalised policy improvement", 0)
     hidden: tuple[int, ...] = option("hidden layers of every network", metavar="H1,H2")
     batch: int = option("transitions per update")
     learning_rate: tuple[float, ...] = option("of policy, critics and temperature (knob)", metavar="LR")
@@ -187,6 +190,7 @@ def _check_numbers(c: Config) -> None:
         "seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
         "projection_seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
         "random_steps": (0, math.inf, "an integer of at least 0"),
+        "gpi": (0, 1024, "an integer from 0 to 1024"),
         "workers": (0, 1024, "an integer from 0 to 1024"),
         "wind": (0, math.inf, "finite numbers of at least 0, one per dimension"),
         "sigma": (1e-6, math.inf, "a positive number"),
@@ -247,7 +251,18 @@ def _resolve_env(c: Config) -> Config:
 def _default_features(c: Config, spec: EnvSpec) -> tuple[int, ...]:
     """All that q may see; where goals are states, and the range of some is not known, the velocities."""
     known = all(math.isfinite(spec.high[i] - spec.low[i]) for i in spec.features)
-    return spec.features if known or METHODS[c.method].goal_dim is not None else spec.velocity or spec.features
+    return spec.features if known or not METHODS[c.method].bounded else spec.velocity or spec.features
+
+
+_WHY = {
+    "infogail": "its q sees the action, and a goal cannot be read off a later state alone",
+    "dads": "its q sees a transition, and a goal cannot be read off a later state alone",
+    "discern": "its q is a softmax over a goal and decoys, a sample of which is no state that was reached",
+}
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(names)
 
 
 def _resolve_method(c: Config, spec: EnvSpec) -> Config:
@@ -256,7 +271,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
     indices = _features(features, spec)
     width = len(indices)
     unknown = [i for i in indices if not math.isfinite(spec.high[i] - spec.low[i])]
-    if method.goal_dim is None and unknown:
+    if method.bounded and unknown:
         raise UsageError(
             f"--features: dimension {unknown[0]} of {c.env} has no known range, which goals of {c.method} need; "
             "valid: dimensions that have one, or a method with goals of its own such as vgcrl or diayn"
@@ -273,11 +288,26 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         raise UsageError(f"--goal-dim {goal_dim} cannot serve {c.method}; valid: at least {method.goal_dim_min}")
     if any(c.spectral_norm) and not method.spectral:
         raise UsageError(f"--spectral-norm does not apply to {c.method}, whose q has no layers; valid: 0")
-    if method.goal_dim is None and "projection_seed" in c.swept:
+    if method.bounded and "projection_seed" in c.swept:
         raise UsageError(
             f"--projection-seed takes one value for {c.method}, whose prior depends on it; valid: one integer"
         )
     relabel = c.relabel if c.relabel is not None else method.relabel
+    if relabel not in method.relabels:
+        raise UsageError(
+            f"--relabel {relabel} cannot serve {c.method}: {_WHY[c.method]}; valid: {_or(method.relabels)}"
+        )
+    critic = c.critic if c.critic is not None else method.critic
+    if critic == "successor" and posterior not in LINEAR:
+        raise UsageError(
+            f"--critic successor needs log q linear in features of s, which {posterior} is not; valid: {_or(LINEAR)}"
+        )
+    if c.gpi and critic != "successor":
+        raise UsageError("--gpi needs successor features; valid: --critic successor with it, or 0")
+    if posterior.endswith("-conv") and not spec.image:
+        raise UsageError(f"--posterior {posterior} needs pictures, {c.env} has numbers; valid: --env pixel-pointmass")
+    if posterior.endswith("-conv") and indices != spec.features:
+        raise UsageError(f"--posterior {posterior} sees the whole picture; valid: without --features")
     if relabel == "none" and any(c.relabel_fraction or ()):
         raise UsageError("--relabel-fraction does not apply without relabelling; valid: --relabel her or p-her with it")
     rate = c.posterior_learning_rate
@@ -287,6 +317,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         posterior=posterior,
         goal_dim=goal_dim,
         relabel=relabel,
+        critic=critic,
         relabel_fraction=c.relabel_fraction if c.relabel_fraction is not None else (0.0 if relabel == "none" else 0.5,),
         posterior_learning_rate=rate if rate is not None else (method.posterior_rate * min(c.learning_rate),),
         target_entropy=c.target_entropy if c.target_entropy is not None else -spec.action_dim / 2,
@@ -298,6 +329,8 @@ def resolve(c: Config) -> Config:
     one_of("method", c.method, METHODS)
     one_of("--engine", c.engine, ENGINES)
     one_of("--relabel-state", c.relabel_state, LATER)
+    if c.critic is not None:
+        one_of("--critic", c.critic, ("scalar", "successor"))
     if c.physics is not None:
         one_of("--physics", c.physics, PHYSICS)
     if c.relabel is not None:

@@ -1,6 +1,8 @@
-"""Distributions over goals and actions, for one example: `log_prob`, `sample`, `mode`, `expect`.
+"""Distributions over goals and actions, for one example: `log_prob`, `sample`, `mode`, `expect`, `fit`.
 
-`expect(f)` is E[f(z)] for an elementwise f; the mean is `expect` of the identity.
+`expect(f)` is E[f(z)] for an elementwise f; the mean is `expect` of the identity. `fit(z)` is what maximum
+likelihood maximises: log_prob, save where the goal is what the likelihood is conditioned on. Some are linear in
+features, log_prob(z) = ⟨linear(), weights(z)⟩ + offset(z), so that a critic may learn the features' successors.
 """
 
 import functools
@@ -26,12 +28,23 @@ def _expect_normal(f, mean: Array, std: Array) -> Array:
     return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(mean, std)
 
 
-class Categorical(eqx.Module):
+class Direct(eqx.Module):
+    """Distributions that are fitted by their own log-density."""
+
+    def fit(self, z: Array) -> Array:
+        return self.log_prob(z)  # ty: ignore[missing-attribute]
+
+
+def _pick(values: Array, z: Array) -> Array:
+    """values[z] by a mask, since the gradient of indexing is a scatter."""
+    return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == z, values, 0.0))
+
+
+class Categorical(Direct):
     logits: Array
 
     def log_prob(self, z: Array) -> Array:
-        chosen = jnp.arange(self.logits.shape[-1]) == z  # a mask, since the gradient of indexing is a scatter
-        return jnp.sum(jnp.where(chosen, jax.nn.log_softmax(self.logits), 0.0))
+        return _pick(jax.nn.log_softmax(self.logits), z)
 
     def sample(self, key: Array) -> Array:
         return jax.random.categorical(key, self.logits)
@@ -43,8 +56,66 @@ class Categorical(eqx.Module):
         values = f(jnp.arange(self.logits.shape[-1])).astype(self.logits.dtype)
         return jax.nn.softmax(self.logits) @ values
 
+    def linear(self) -> Array:
+        return jax.nn.log_softmax(self.logits)
 
-class Normal(eqx.Module):
+    def weights(self, z: Array) -> Array:
+        return jax.nn.one_hot(z, self.logits.shape[-1], dtype=self.logits.dtype)
+
+    def offset(self, z: Array) -> Array:
+        return jnp.zeros((), self.logits.dtype)
+
+
+class Implied(eqx.Module):
+    """Over k categories, by Bayes' rule from how likely each makes what was seen; uniform prior."""
+
+    evidence: Array  # log p(seen | category)
+
+    def fit(self, z: Array) -> Array:
+        return _pick(self.evidence, z)
+
+    def log_prob(self, z: Array) -> Array:
+        return Categorical(self.evidence).log_prob(z)
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.categorical(key, self.evidence)
+
+    def mode(self) -> Array:
+        return jnp.argmax(self.evidence)
+
+    def expect(self, f) -> Array:
+        return Categorical(self.evidence).expect(f)
+
+
+class Contrast(Direct):
+    """Non-parametric, over states: a softmax of scaled similarity to a reached state, of a goal and decoys.
+
+    A goal is (state, its embedding), so that embeddings are computed once. The likeliest of all states is the
+    reached one itself; a sample is one of the candidates.
+    """
+
+    state: Array  # the reached one
+    embedding: Array  # of it, a unit vector
+    candidates: tuple[Array, Array]  # decoys: states and their embeddings
+    scale: float = eqx.field(static=True)
+
+    def log_prob(self, z: tuple[Array, Array]) -> Array:
+        own, others = self.scale * (z[1] @ self.embedding), self.scale * (self.candidates[1] @ self.embedding)
+        return own - jnp.logaddexp(own, jax.nn.logsumexp(others))
+
+    def sample(self, key: Array) -> Array:
+        scores = jnp.append(self.candidates[1] @ self.embedding, 1.0)
+        states = jnp.concatenate([self.candidates[0], self.state[None]])
+        return states[jax.random.categorical(key, self.scale * scores)]
+
+    def mode(self) -> Array:
+        return self.state
+
+    def expect(self, f) -> Array:
+        return f(self.state)
+
+
+class Normal(Direct):
     """Independent coordinates."""
 
     mean: Array
@@ -63,8 +134,19 @@ class Normal(eqx.Module):
     def expect(self, f) -> Array:
         return _expect_normal(f, self.mean, jnp.exp(self.log_std))
 
+    def linear(self) -> Array:
+        scaled = self.mean * jnp.exp(-2 * self.log_std)
+        return jnp.append(scaled, -0.5 * jnp.sum(self.mean * scaled))
 
-class Huber(eqx.Module):
+    def weights(self, z: Array) -> Array:
+        return jnp.append(z, jnp.ones((), z.dtype))
+
+    def offset(self, z: Array) -> Array:
+        """A function of z alone where the standard deviations are."""
+        return -0.5 * jnp.sum((z * jnp.exp(-self.log_std)) ** 2 + 2 * self.log_std + LOG_2PI)
+
+
+class Huber(Direct):
     """Independent coordinates; −log density is Huber's loss of (z − mean)/scale: quadratic to 1, then linear."""
 
     mean: Array
@@ -99,7 +181,7 @@ class Huber(eqx.Module):
         return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(self.mean, jnp.exp(self.log_scale))
 
 
-class FullNormal(eqx.Module):
+class FullNormal(Direct):
     """Covariance L Lᵀ with L lower triangular and a positive diagonal."""
 
     mean: Array
@@ -119,7 +201,7 @@ class FullNormal(eqx.Module):
         return _expect_normal(f, self.mean, jnp.linalg.norm(self.tril, axis=-1))
 
 
-class Mixture(eqx.Module):
+class Mixture(Direct):
     """K components, stacked along their leading axis."""
 
     logits: Array
@@ -157,7 +239,7 @@ def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, n
     return log_norm, float(length), quantiles
 
 
-class VonMisesFisher(eqx.Module):
+class VonMisesFisher(Direct):
     """exp(κ⟨μ, z⟩) on the unit sphere of dimension at least 2, κ fixed."""
 
     direction: Array
@@ -188,3 +270,12 @@ class VonMisesFisher(eqx.Module):
     def expect(self, f) -> Array:
         """Only the identity has a closed form, and only the identity is asked for on a sphere."""
         return f(self._constants()[1] * self.direction)
+
+    def linear(self) -> Array:
+        return self.kappa * self.direction
+
+    def weights(self, z: Array) -> Array:
+        return z
+
+    def offset(self, z: Array) -> Array:
+        return jnp.full((), self._constants()[0], z.dtype)

@@ -1,5 +1,6 @@
 """Pictures of a run, as matplotlib figures."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,10 +11,10 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogLocator
 
 from vgcrl.envs import vectorise
-from vgcrl.goals import Discrete
+from vgcrl.goals import Discrete, current
 from vgcrl.program import Program, RunState
 from vgcrl.rollout import sample_goals, trajectories
 
@@ -83,17 +84,47 @@ def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> 
     low, high = program.spec.low[0], program.spec.high[0]
     key_goals, key_path = jax.random.split(run.key_evaluation)
     discrete = isinstance(program.goals, Discrete)
-    z = jnp.arange(program.goals.dim) if discrete else sample_goals(program.goals, key_goals, goals)
+    z = (
+        jnp.arange(program.goals.dim)
+        if discrete
+        else sample_goals(current(program.goals, run.learner.q), key_goals, goals)
+    )
     count = z.shape[0]
     colours = palette(count)
     if discrete:
         draw_labels(axis, program, run, size)
     env = vectorise(program.config.build_env(run.knobs), count)
-    path = jax.jit(lambda: trajectories(env, lambda o, z: program.agent.best(run.learner.agent, o, z), z, key_path))()
+    path = jax.jit(lambda: trajectories(env, partial(program.best, run), z, key_path))()
     for g in range(count):
         axis.plot(path[:, g, 0], path[:, g, 1], color=colours[g], linewidth=1.2)
         axis.plot(*path[-1, g, :2], "o", color=colours[g], markersize=5, markeredgecolor="black")
     limits = (low * 1.03, high * 1.03)
     axis.set(xlim=limits, ylim=limits, aspect="equal", xlabel="x", ylabel="y")
     axis.set_title("most likely goal, and a trajectory per goal" if discrete else "a trajectory per goal", fontsize=10)
+    return figure
+
+
+def speed(record: dict[str, Any]) -> Figure:
+    """What `vgcrl bench` found: updates/s against runs trained together, and against |G|; the peer as a line."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained", sharey=True)
+    rows = record["training"]
+    first = rows[0]
+    groups = {
+        "runs": [row for row in rows if row["goal_dim"] == first["goal_dim"]],
+        "goal_dim": [row for row in rows if row["runs"] == first["runs"]],
+    }
+    for axis, (name, group) in zip(axes, groups.items(), strict=True):
+        group = sorted(group, key=lambda row: row[name])
+        axis.plot([row[name] for row in group], [row["updates_per_second"] for row in group], "o-", label="vgcrl")
+        if "peer" in record:
+            best = max(x["updates_per_second"] for x in record["peer"]["measured"])
+            axis.axhline(best, color="grey", linestyle="--", label=f"{record['peer']['name']}, one run")
+        axis.set(xscale="log", yscale="log", ylabel="updates/s, all runs" if name == "runs" else "")
+        axis.set_xlabel("runs trained together" if name == "runs" else "|G|, one run")
+        axis.set_xticks([row[name] for row in group], [str(row[name]) for row in group])
+        axis.minorticks_off()
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(EngFormatter())
+        axis.grid(alpha=0.3)
+    axes[0].legend()
     return figure

@@ -21,7 +21,7 @@ from vgcrl.config import Config
 from vgcrl.envs import locomotion
 from vgcrl.envs.batch import Batch
 from vgcrl.envs.locomotion import Task
-from vgcrl.goals import Discrete, GoalSpace
+from vgcrl.goals import Discrete, GoalSpace, current
 from vgcrl.program import Program, RunState
 from vgcrl.rollout import sample_goals
 
@@ -195,8 +195,8 @@ def skills(program: Program, run: RunState, count: int = 5, seconds: float = 4.0
         size = program.goals.dim
         z = jnp.asarray(np.linspace(0, size - 1, min(size, CANDIDATES)).round().astype(np.int32))
     else:
-        z = sample_goals(program.goals, key_goals, CANDIDATES)
-    act = jax.jit(jax.vmap(lambda obs, z: program.agent.best(run.learner.agent, obs, z)))
+        z = sample_goals(current(program.goals, run.learner.q), key_goals, CANDIDATES)
+    act = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
     steps = min(round(seconds / program.spec.seconds), program.spec.horizon)
     qpos = record(program.config, act, z, np.asarray(jax.random.key_data(key_start))[None], steps)
     few = spread(qpos[-1, :, 0] - qpos[0, :, 0], count)

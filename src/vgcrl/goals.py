@@ -185,4 +185,45 @@ class Sphere(eqx.Module):
         return z
 
 
-GoalSpace = Discrete | Box | TanhBox | Sphere
+class Visited(eqx.Module):
+    """States that were visited: drawn from a memory, told apart from `decoys` others drawn from it."""
+
+    dim: int = eqx.field(static=True)
+    decoys: int = eqx.field(static=True)
+    memory: Array | None = None
+    lgr_best: ClassVar[float] = 0.0
+
+    @property
+    def entropy(self) -> float:
+        return math.log(self.decoys + 1)
+
+    def sample(self, key: Array) -> Array:
+        if self.memory is None:
+            raise ValueError("goals that were visited need a memory: goals.at(q)")
+        return self.memory[jax.random.randint(key, (), 0, self.memory.shape[0])]
+
+    def log_prob(self, z: Array) -> Array:
+        return jnp.full((), -self.entropy)
+
+    def embed(self, z: Array) -> Array:
+        return z
+
+    def point(self, q) -> Array:
+        return q.mode()
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return _mean_square(z, w)
+
+    def read(self, z) -> Array:
+        return _read_vector(z, self.dim)
+
+    def show(self, z: Array) -> Array:
+        return z
+
+
+GoalSpace = Discrete | Box | TanhBox | Sphere | Visited
+
+
+def current(goals: GoalSpace, q) -> GoalSpace:
+    """The goal space as it is now: where goals are visited states, with those that q remembers."""
+    return Visited(goals.dim, goals.decoys, q.q.memory) if isinstance(goals, Visited) else goals

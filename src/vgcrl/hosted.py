@@ -16,6 +16,7 @@ from jax import Array
 from vgcrl import program, replay
 from vgcrl.config import Config
 from vgcrl.envs import Worlds
+from vgcrl.goals import current
 from vgcrl.program import Program, RunState
 from vgcrl.rollout import begin, follow, sample_goals
 from vgcrl.types import Step
@@ -53,11 +54,12 @@ class Host:
 
         def turn(run: RunState, state: Any, action: Array, out: Step, clock: Array) -> tuple[RunState, Array]:
             """Take in what came of the actions, and choose the next ones."""
+            run = run._replace(learner=state)
             run = program.absorb(p, run, (), action, out, clock, program.keys_at(run, clock).goals)
-            return run, decide(run._replace(learner=state), clock + 1)
+            return without(run, "learner"), decide(run, clock + 1)
 
         def afresh(run: RunState, obs: Array) -> RunState:
-            z = sample_goals(p.goals, program.keys_at(run, jnp.int32(FRESH)).goals, config.envs)
+            z = sample_goals(current(p.goals, run.learner.q), program.keys_at(run, jnp.int32(FRESH)).goals, config.envs)
             return run._replace(replay=replay.cut(run.replay), scene=run.scene._replace(obs=obs, z=z))
 
         self.init_all = jax.vmap(partial(program.init, p))
@@ -104,10 +106,13 @@ class Host:
             jit = partial(jax.jit, compiler_options=program.compiler_options())
             parts = {
                 "plan": jit(jax.vmap(part.plan, (0, None if targets else 0))),
-                "begin": jit(jax.vmap(lambda run, obs, z: begin(obs, z, part.measure(run)))),
+                "begin": jit(
+                    jax.vmap(lambda run, obs, z: begin(obs, z, self.parts.spec.action_dim, part.measure(run)))
+                ),
                 "act": jit(jax.vmap(lambda run, obs, z: jax.vmap(partial(part.act, run))(obs, z))),
                 "follow": jit(
-                    jax.vmap(lambda run, tally, out, z: follow(tally, out, z, part.measure(run))), donate_argnums=1
+                    jax.vmap(lambda run, tally, action, out, z: follow(tally, action, out, z, part.measure(run))),
+                    donate_argnums=1,
                 ),
                 "conclude": jit(jax.vmap(part.conclude, (0, 0, 0, None if targets else 0))),
             }
@@ -127,17 +132,17 @@ class Host:
         for clock in range(worlds.spec.horizon):
             action = np.asarray(part["act"](light, tally.obs, z))
             out = worlds.step(action, keys, clock)
-            tally = part["follow"](light, tally, out, z)
+            tally = part["follow"](light, tally, action, out, z)
         return part["conclude"](light, tally, z, aims)
 
     def watch(self, runs: RunState, z: Array) -> np.ndarray:
         worlds, keys = self.config.build_worlds(self.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
-        best = self.parts.agent.best
-        act = jax.jit(jax.vmap(lambda agent, obs: jax.vmap(partial(best, agent))(obs, z)))
+        light = without(runs, "replay", "scene")
+        act = jax.jit(jax.vmap(lambda run, obs: jax.vmap(partial(program.best, self.parts, run))(obs, z)))
         path = [worlds.reset(keys)]
         obs = path[0]
         for clock in range(worlds.spec.horizon):
-            out = worlds.step(np.asarray(act(runs.learner.agent, obs)), keys, clock)
+            out = worlds.step(np.asarray(act(light, obs)), keys, clock)
             path.append(out.next_obs)
             obs = out.obs
         worlds.close()
@@ -163,6 +168,7 @@ def compile_hosted(config: Config) -> Program:
         init=host.init,
         advance=host.advance,
         evaluate=host.evaluate,
+        best=partial(program.best, p),
         watch=host.watch,
         shapes=host.shapes,
         save_worlds=lambda: host.worlds.save(),

@@ -1,5 +1,6 @@
 """One step of the joint optimisation: Eq. 4 improves the policy under q, Eq. 3 fits q to the goals pursued."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ from jax import Array
 from vgcrl.agents.sac import Agent
 from vgcrl.goals import GoalSpace
 from vgcrl.optim import adam_init, adam_step
-from vgcrl.posteriors import Posterior
+from vgcrl.posteriors import Distribution, Seen
 from vgcrl.relabel import Relabel, relabel
 from vgcrl.types import Knobs, Transition
 
@@ -28,17 +29,31 @@ def draw(key: Array, batch: int, action_dim: int) -> Draws:
 
 
 class LearnerState(NamedTuple):
-    q: Posterior
+    q: Seen
     optimiser: Any  # of q
     agent: Any
 
 
-def empowerment(q: Posterior, goals: GoalSpace, s: Array, z: Array) -> Array:
-    """The reward of reaching s under goal z: log q(z|s) − log p(z)."""
-    return q(s).log_prob(z) - goals.log_prob(z)
+def empowerment(q: Seen, goals: GoalSpace, d: Distribution, z: Array) -> Array:
+    """The reward of what d = q(·|seen) was seen, under goal z: log q(z|·) − log p(z)."""
+    return d.log_prob(q.code(z)) - goals.log_prob(z)
 
 
-def init(q: Posterior, agent: Agent, key: Array) -> LearnerState:
+def scalar(q: Seen, goals: GoalSpace, d: Distribution, z: Array) -> tuple[Array, Array]:
+    """Cumulant and w of the usual critic."""
+    return empowerment(q, goals, d, z)[None], jnp.ones(1)
+
+
+def successor(q: Seen, goals: GoalSpace, d: Any, z: Array) -> tuple[Array, Array]:
+    """Of successor features: (φ, 1, 0) and (w(z), g(z) − log p(z), 1); their product is the reward, exactly."""
+    constant = d.offset(z) - goals.log_prob(z)
+    return jnp.append(d.linear(), jnp.array([1.0, 0.0])), jnp.append(d.weights(z), jnp.stack([constant, jnp.ones(())]))
+
+
+CRITICS = {"scalar": scalar, "successor": successor}
+
+
+def init(q: Seen, agent: Agent, key: Array) -> LearnerState:
     return LearnerState(q, adam_init(q), agent.init(key))
 
 
@@ -52,26 +67,27 @@ def update(
     agent: Agent,
     goals: GoalSpace,
     how: Relabel,
+    critic: Callable[..., tuple[Array, Array]],
 ) -> tuple[LearnerState, dict[str, Array]]:
     """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on.
 
     What is told of the update is told of each example, so that whoever wants it averages all of it at once.
     """
 
-    def rewards(reached: Any, z: Array) -> Array:
-        return jax.vmap(lambda d, z: d.log_prob(z) - goals.log_prob(z))(reached, z)
+    shown = state.q.shown(batch.obs, batch.action, batch.next_obs)
 
-    def misfit(q: Posterior) -> tuple[Array, Any]:
+    def misfit(q: Seen) -> tuple[Array, Any]:
         """Eq. 3 on the goals pursued, never on relabelled ones."""
-        reached = jax.vmap(q)(batch.next_obs)
-        pursued = rewards(reached, batch.z)
-        return -jnp.mean(pursued), (reached, pursued)
+        reached = jax.vmap(q.q)(shown)
+        fitted = jax.vmap(lambda d, z: d.fit(q.code(z)))(reached, batch.z)
+        return -jnp.mean(fitted), reached
 
-    grads, (reached, pursued) = jax.grad(misfit, has_aux=True)(state.q)
+    grads, reached = jax.grad(misfit, has_aux=True)(state.q)
     z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, draws.relabel)
-    reward = rewards(reached, z)
-    agent_state, info = agent.update(state.agent, batch._replace(z=z), reward, knobs.learning_rate, draws.policy)
+    cumulant, w = jax.vmap(lambda d, z: critic(state.q, goals, d, z))(reached, z)
+    pursued = jax.vmap(lambda d, z: empowerment(state.q, goals, d, z))(reached, batch.z)
+    agent_state, info = agent.update(state.agent, batch._replace(z=z), cumulant, w, knobs.learning_rate, draws.policy)
 
     q, optimiser = adam_step(state.q, grads, state.optimiser, knobs.posterior_learning_rate)
-    q = q.refresh(batch.next_obs, draws.refresh)
-    return LearnerState(q, optimiser, agent_state), {"F": pursued, "reward": reward, **info}
+    q = q.refresh(shown, draws.refresh)
+    return LearnerState(q, optimiser, agent_state), {"F": pursued, "reward": jnp.sum(cumulant * w, axis=-1), **info}

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from vgcrl.goals import Box, Discrete, GoalSpace, TanhBox, cube
+from vgcrl.goals import Box, Discrete, GoalSpace, Sphere, TanhBox, Visited, cube
+from vgcrl.posteriors.nonparametric import DECOYS
 from vgcrl.relabel import RELABELS
 from vgcrl.types import EnvSpec
 
@@ -19,11 +20,15 @@ class Method(NamedTuple):
     goal_dim: int | None  # default; None: as many as features, and no choice
     goal_dim_min: int = 1
     spectral: bool = True  # q has layers that spectral normalisation can bound
+    relabels: tuple[str, ...] = tuple(RELABELS)
+    bounded: bool = False  # goals are states, uniform over their range, which must be known
+    sight: str = "state"  # what q sees of a step
+    critic: str = "scalar"
     posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
 
     @property
     def technique(self) -> str:
-        return RELABELS[self.relabel].label
+        return "successor features" if self.critic == "successor" else RELABELS[self.relabel].label
 
 
 def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> Box:
@@ -46,6 +51,7 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         spectral=False,
+        bounded=True,
     ),
     "agcrl": Method(
         states,
@@ -57,6 +63,7 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         spectral=False,
+        bounded=True,
         posterior_rate=5.0,
     ),
     "lingcrl": Method(
@@ -90,5 +97,55 @@ METHODS = {
         learned="network",
         relabel="p-her",
         goal_dim=2,
+    ),
+    "infogail": Method(
+        _sized(Discrete),
+        "k categories",
+        "uniform",
+        ("categorical",),
+        q="Categorical(s, a)",
+        learned="network",
+        relabel="none",
+        goal_dim=10,
+        goal_dim_min=2,
+        relabels=("none",),
+        sight="action",
+    ),
+    "discern": Method(
+        lambda spec, features, goal_dim: Visited(len(features), DECOYS),
+        "states",
+        "visited, diverse",
+        ("nonparametric", "nonparametric-conv"),
+        q="softmax of similarity",
+        learned="embedding",
+        relabel="her",
+        goal_dim=None,
+        relabels=("none", "her"),
+        posterior_rate=0.1,  # before goals are reached the likelihood makes all states alike
+    ),
+    "visr": Method(
+        _sized(Sphere),
+        "unit sphere",
+        "uniform",
+        ("vmf",),
+        q="vMF(μ(s), κ)",
+        learned="μ network",
+        relabel="none",
+        goal_dim=2,
+        goal_dim_min=2,
+        critic="successor",
+    ),
+    "dads": Method(
+        _sized(Discrete),
+        "k categories",
+        "uniform",
+        ("dynamics",),
+        q="∝ p(s'|s, z)",
+        learned="skill dynamics",
+        relabel="none",
+        goal_dim=10,
+        goal_dim_min=2,
+        relabels=("none",),
+        sight="transition",
     ),
 }

@@ -12,43 +12,44 @@ import numpy as np
 from jax import Array
 from scipy import stats
 
-from vgcrl.goals import Discrete, GoalSpace
+from vgcrl.goals import Discrete, GoalSpace, current
 from vgcrl.learner import empowerment
-from vgcrl.posteriors import Posterior
-from vgcrl.rollout import Measure, Tally, sample_goals
+from vgcrl.posteriors import Seen
+from vgcrl.rollout import Measure, Moment, Tally, sample_goals
 from vgcrl.types import EnvSpec
 
 
-def plan(goals: GoalSpace, q: Posterior, key: Array, count: int, targets: Array) -> Array:
+def plan(goals: GoalSpace, q: Seen, key: Array, count: int, targets: Array) -> Array:
     """Goals of all episodes: `count` from the prior, then one for each target state (Algorithm 1)."""
     aimed = jax.vmap(lambda s: goals.point(q(s)))(targets)
-    return jnp.concatenate([sample_goals(goals, key, count), aimed])
+    return jnp.concatenate([sample_goals(current(goals, q), key, count), aimed])
 
 
-def measuring(goals: GoalSpace, q: Posterior, spec: EnvSpec) -> Measure:
-    def measure(s: Array, z: Array) -> dict[str, Array]:
+def measuring(goals: GoalSpace, q: Seen, spec: EnvSpec) -> Measure:
+    def measure(now: Moment, z: Array) -> dict[str, Array]:
+        d = q.during(*now)
         return {
-            "F": empowerment(q, goals, s, z),
-            "lgr_z_steps": goals.lgr(z, q(s).mode()),
-            "velocity": s[jnp.array(spec.velocity, jnp.int32)],
+            "F": empowerment(q, goals, d, z),
+            "lgr_z_steps": goals.lgr(z, d.mode()),
+            "velocity": now.next_obs[jnp.array(spec.velocity, jnp.int32)],
         }
 
     return measure
 
 
-def conclude(goals: GoalSpace, q: Posterior, spec: EnvSpec, tally: Tally, z: Array, targets: Array) -> dict[str, Any]:
+def conclude(goals: GoalSpace, q: Seen, spec: EnvSpec, tally: Tally, z: Array, targets: Array) -> dict[str, Any]:
     count = z.shape[0] - targets.shape[0]
     own = jax.tree.map(lambda x: x[:count], (tally, z))
     (_, final, _, steps, sums), pursued = own
     out = {name: jnp.sum(sums[name]) / jnp.sum(steps) for name in ("F", "lgr_z_steps")}
-    recovered = jax.vmap(lambda s: q(s).mode())(final)
+    recovered = jax.vmap(lambda now: q.during(*now).mode())(final)
     out["log_q"] = out["F"] - goals.entropy
     out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(pursued, recovered))
     out["episode_steps"] = jnp.mean(steps)
     if not isinstance(goals, Discrete):
         embed = jax.vmap(goals.embed)
         out["error"] = jnp.mean((embed(pursued) - embed(recovered)) ** 2, axis=0)
-    square = (tally.final[count:] - targets) ** 2
+    square = (tally.final.next_obs[count:] - targets) ** 2
     out["lgr_s"] = jnp.mean(jnp.sum(square, axis=-1))
     out["lgr_v"], out["spread_v"] = jnp.full((), jnp.nan), jnp.full((), jnp.nan)
     if spec.velocity:

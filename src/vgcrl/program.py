@@ -17,11 +17,11 @@ from vgcrl import learner, metrics, replay
 from vgcrl.agents.sac import Agent, sac
 from vgcrl.config import KNOBS, Config
 from vgcrl.envs import Vectorised, vectorise
-from vgcrl.goals import GoalSpace
+from vgcrl.goals import GoalSpace, current
 from vgcrl.learner import LearnerState
 from vgcrl.methods import METHODS
 from vgcrl.networks import Linear, Spectral
-from vgcrl.posteriors import POSTERIORS, Build, Seen
+from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
 from vgcrl.relabel import RELABELS
 from vgcrl.rollout import Scene, episodes, pursue, sample_goals, trajectories
 from vgcrl.types import EnvSpec, Knobs, Step, Transition
@@ -52,6 +52,7 @@ class Program(NamedTuple):
     init: Callable[[], RunState]
     advance: Callable[[RunState, Any, Any], RunState]  # runs, first iteration, how many
     evaluate: Callable[..., dict[str, Any]]  # runs, targets or None; episodes=
+    best: Callable[[RunState, Array, Array], Array]  # one run, observation, goal -> action
     watch: Callable[[RunState, Array], Any]  # runs, goals -> observations of an episode each, (run, step, goal, ...)
     shapes: Callable[[], RunState]
     save_worlds: Callable[[], dict[str, Any]]  # of environments on the host, beside the state of the runs
@@ -79,6 +80,8 @@ def take_apart(config: Config) -> Parts:
     spec = config.specification
     features = config.feature_indices(spec)
     goals = METHODS[config.method].goals(spec, features, config.goal_dim)
+    successor = config.critic == "successor"  # beside the features a constant and the entropy
+    numbers = goals.dim + LINEAR[config.posterior] + 2 if successor else 1
     agent = sac(
         spec.obs_dim,
         spec.action_dim,
@@ -88,6 +91,7 @@ def take_apart(config: Config) -> Parts:
         discount=config.discount,
         target_rate=config.target_rate,
         target_entropy=config.target_entropy,
+        numbers=numbers,
     )
     return Parts(config, spec, features, goals, agent, *config.schedule)
 
@@ -99,8 +103,10 @@ def worlds(p: Parts, knobs: Knobs, count: int) -> Vectorised:
 def posterior(p: Parts, key: Array, knobs: Knobs) -> Seen:
     c = p.config
     layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
-    build = Build(len(p.features), c.goal_dim, c.hidden, layer, c.sigma, c.components, KAPPA)
-    return Seen(POSTERIORS[c.posterior](key, build), p.features)
+    seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
+    inputs = seen[METHODS[c.method].sight]
+    build = Build(inputs, c.goal_dim, c.hidden, layer, c.sigma, c.components, KAPPA, p.spec.image)
+    return Seen(POSTERIORS[c.posterior](key, build), p.features, METHODS[c.method].sight, p.spec.action_dim)
 
 
 def init(p: Parts, seed: Array, knobs: Knobs, obs: Array | None) -> RunState:
@@ -109,8 +115,8 @@ def init(p: Parts, seed: Array, knobs: Knobs, obs: Array | None) -> RunState:
     keys = jax.random.split(jax.random.key(seed), 6)
     key, key_evaluation, key_q, key_agent, key_env, key_goals = keys
     env, obs = worlds(p, knobs, count).reset(key_env) if obs is None else ((), obs)
-    scene = Scene(env, obs, sample_goals(p.goals, key_goals, count))
     state = learner.init(posterior(p, key_q, knobs), p.agent, key_agent)
+    scene = Scene(env, obs, sample_goals(current(p.goals, state.q), key_goals, count))
     action, terminal = jnp.zeros((count, p.spec.action_dim)), jnp.zeros(count, bool)
     example = Transition(obs, action, obs, scene.z, terminal)
     buffer = replay.init(example, p.config.rows, p.spec.horizon)
@@ -146,7 +152,7 @@ def absorb(p: Parts, run: RunState, env: Any, action: Array, out: Step, clock: A
     first = (run.fault[0] < 0) & wrong.any()
     here = jnp.stack([clock * p.config.envs, jnp.argmax(wrong).astype(jnp.int32)])
     return run._replace(
-        scene=pursue(p.goals, scene, env, out, key),
+        scene=pursue(current(p.goals, run.learner.q), scene, env, out, key),
         replay=replay.add(run.replay, transition, out.last),
         fault=jnp.where(first, here, run.fault),
     )
@@ -154,7 +160,7 @@ def absorb(p: Parts, run: RunState, env: Any, action: Array, out: Step, clock: A
 
 def learn_few(p: Parts, count: int, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
     """`count` updates from one draw of batches."""
-    how = RELABELS[p.config.relabel]
+    how, critic = RELABELS[p.config.relabel], learner.CRITICS[p.config.critic]
     key_sample, key_draws = jax.random.split(key)
     drawn = replay.sample(run.replay, key_sample, count * p.config.batch, p.config.relabel_state)
     batches, later = jax.tree.map(lambda x: x.reshape(count, p.config.batch, *x.shape[1:]), drawn)
@@ -163,7 +169,9 @@ def learn_few(p: Parts, count: int, run: RunState, key: Array) -> tuple[LearnerS
 
     def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
         batch, later, draws = x
-        return learner.update(state, batch, later, run.knobs, draws, agent=p.agent, goals=p.goals, how=how)
+        return learner.update(
+            state, batch, later, run.knobs, draws, agent=p.agent, goals=p.goals, how=how, critic=critic
+        )
 
     def body(carry: tuple[LearnerState, Array], x: Any) -> tuple[tuple[LearnerState, Array], None]:
         state, info = update(carry[0], x)
@@ -209,6 +217,19 @@ def advance(p: Parts, run: RunState, first: Array, count: Array) -> RunState:
     return jax.lax.fori_loop(first, first + count, partial(iterate, p), run)
 
 
+def best(p: Parts, run: RunState, obs: Array, z: Array) -> Array:
+    """The action without noise; by generalised policy improvement, the best for z of what several goals would do."""
+    agent = run.learner.agent
+    if not p.config.gpi:
+        return p.agent.best(agent, obs, z)
+    others = sample_goals(p.goals, jax.random.key(0), p.config.gpi)
+    goals = jnp.concatenate([z[None].astype(others.dtype), others])
+    actions = jax.vmap(lambda g: p.agent.best(agent, obs, g))(goals)
+    w = learner.successor(run.learner.q, p.goals, run.learner.q(obs), z)[1]
+    psi = jax.vmap(lambda a, g: p.agent.successors(agent, obs, a, g))(actions, goals)
+    return actions[jnp.argmax(jnp.min(psi @ w, axis=1))]
+
+
 class Examination(NamedTuple):
     """The parts of an evaluation around its episodes, for one run."""
 
@@ -223,7 +244,7 @@ def examination(p: Parts, count: int) -> Examination:
         return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
 
     def act(run: RunState, obs: Array, z: Array) -> Array:
-        return p.agent.best(run.learner.agent, obs, z)
+        return best(p, run, obs, z)
 
     def conclude(run: RunState, tally: Any, z: Array, targets: Array) -> dict[str, Any]:
         out = metrics.conclude(p.goals, run.learner.q, p.spec, tally, z, targets)
@@ -245,7 +266,7 @@ def evaluate(p: Parts, run: RunState, targets: Array | None, count: int) -> dict
 
 
 def watch(p: Parts, run: RunState, z: Array) -> Array:
-    act = partial(p.agent.best, run.learner.agent)
+    act = partial(best, p, run)
     return trajectories(worlds(p, run.knobs, z.shape[0]), act, z, jax.random.fold_in(run.key_evaluation, 3))
 
 
@@ -276,6 +297,7 @@ def compile_native(config: Config) -> Program:
         init=lambda: init_jit(*arguments),
         advance=jit(jax.vmap(partial(advance, p), (0, None, None)), donate_argnums=0),
         evaluate=jit(evaluate_all, static_argnames="episodes"),
+        best=partial(best, p),
         watch=jit(jax.vmap(partial(watch, p), (0, None))),
         shapes=lambda: jax.eval_shape(init_all, *arguments),
         save_worlds=dict,

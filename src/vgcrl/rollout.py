@@ -12,7 +12,17 @@ from vgcrl.goals import GoalSpace
 from vgcrl.types import Step
 
 Act = Callable[[Array, Array], Array]  # obs, z -> action
-Measure = Callable[[Array, Array], Any]  # s', z -> numbers
+
+
+class Moment(NamedTuple):
+    """One step of an episode."""
+
+    obs: Array
+    action: Array
+    next_obs: Array
+
+
+Measure = Callable[[Moment, Array], Any]  # and its goal -> numbers
 
 
 class Scene(NamedTuple):
@@ -41,26 +51,26 @@ class Tally(NamedTuple):
     """Episodes under way, one per goal."""
 
     obs: Array
-    final: Array  # the last state reached
+    final: Moment  # the last step taken
     running: Array
     steps: Array  # taken
     sums: Any  # of what is measured, over those steps
 
 
-def begin(obs: Array, z: Array, measure: Measure) -> Tally:
+def begin(obs: Array, z: Array, actions: int, measure: Measure) -> Tally:
     count = z.shape[0]
-    shapes = jax.eval_shape(jax.vmap(measure), obs, z)
+    still = Moment(obs, jnp.zeros((count, actions)), obs)
+    shapes = jax.eval_shape(jax.vmap(measure), still, z)
     sums = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    return Tally(obs, obs, jnp.ones(count, bool), jnp.zeros(count), sums)
+    return Tally(obs, still, jnp.ones(count, bool), jnp.zeros(count), sums)
 
 
-def follow(tally: Tally, out: Step, z: Array, measure: Measure) -> Tally:
+def follow(tally: Tally, action: Array, out: Step, z: Array, measure: Measure) -> Tally:
     """One step of all episodes; one that has ended counts no more."""
     running = tally.running
-    sums = jax.tree.map(
-        lambda total, x: where_rows(running, total + x, total), tally.sums, jax.vmap(measure)(out.next_obs, z)
-    )
-    final = where_rows(running, out.next_obs, tally.final)
+    now = Moment(tally.obs, action, out.next_obs)
+    sums = jax.tree.map(lambda total, x: where_rows(running, total + x, total), tally.sums, jax.vmap(measure)(now, z))
+    final = jax.tree.map(lambda new, old: where_rows(running, new, old), now, tally.final)
     return Tally(out.obs, final, running & ~out.last, tally.steps + running.astype(jnp.float32), sums)
 
 
@@ -71,11 +81,12 @@ def episodes(env: Vectorised, act: Act, z: Array, key: Array, measure: Measure) 
 
     def step(carry: tuple[Any, Tally], key: Array) -> tuple[tuple[Any, Tally], None]:
         state, tally = carry
-        state, out = env.step(state, jax.vmap(act)(tally.obs, z), key)
-        return (state, follow(tally, out, z, measure)), None
+        action = jax.vmap(act)(tally.obs, z)
+        state, out = env.step(state, action, key)
+        return (state, follow(tally, action, out, z, measure)), None
 
     keys = jax.random.split(key_steps, env.spec.horizon)
-    return jax.lax.scan(step, (state, begin(obs, z, measure)), keys)[0][1]
+    return jax.lax.scan(step, (state, begin(obs, z, env.spec.action_dim, measure)), keys)[0][1]
 
 
 def trajectories(env: Vectorised, act: Act, z: Array, key: Array) -> Array:

@@ -44,6 +44,7 @@ class EnvSpec(NamedTuple):
     velocity: tuple[int, ...]
     features: tuple[int, ...]  # what q sees unless told otherwise
     facts: dict[str, Any]  # what a reader of results wants to know, e.g. the projection W
+    image: tuple[int, ...] = ()  # shape of the features where they are a picture
 
     def scale(self, action: Any) -> Any:
         """From [−1, 1] to the environment's own units, in any array namespace."""

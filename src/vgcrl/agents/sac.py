@@ -1,4 +1,9 @@
-"""Soft actor-critic over (observation, goal): two critics, automatic temperature."""
+"""Soft actor-critic over (observation, goal): two critics, automatic temperature.
+
+A critic answers with a vector ψ(s, a, z), and Q = ⟨ψ, w(z)⟩: the discounted sum of a cumulant vector whose product
+with w is the reward. With one number and w = 1 it is the usual critic, with the features of log q the successor
+features. Entropy is gathered in the last number, whose weight is 1.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,7 +33,8 @@ class Agent(NamedTuple):
     init: Callable[[Array], Any]
     act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, standard normal noise -> action
     best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
-    update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, reward, learning rate, noise -> state, info
+    successors: Callable[[Any, Array, Array, Array], Array]  # state, obs, action, z -> ψ of both critics
+    update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, cumulant, w, learning rate, noise
 
 
 def policy(actor: MLP, x: Array) -> Normal:
@@ -46,20 +52,27 @@ def sample_action(actor: MLP, x: Array, noise: Array) -> tuple[Array, Array]:
 
 
 def values(critics: MLP, x: Array, action: Array) -> Array:
-    """Both critics' estimates of a batch: (critic, batch)."""
+    """Both critics' ψ of a batch: (critic, batch, number)."""
     inputs = jnp.concatenate([x, action], axis=-1)
     each = jnp.stack([inputs, inputs])  # a copy per critic keeps every product in one layout
-    return jax.vmap(lambda critic, inputs: jax.vmap(critic)(inputs)[:, 0])(critics, each)
+    return jax.vmap(lambda critic, inputs: jax.vmap(critic)(inputs))(critics, each)
+
+
+def weighed(psi: Array, w: Array) -> Array:
+    """Q of both critics: (critic, batch)."""
+    return jnp.sum(psi * w[None], axis=-1)
 
 
 def critic_loss(critics: MLP, x: Array, action: Array, goal: Array) -> tuple[Array, Array]:
-    each = 0.5 * jnp.sum((values(critics, x, action) - goal[None]) ** 2, axis=0)
+    each = 0.5 * jnp.sum((values(critics, x, action) - goal[None]) ** 2, axis=(0, 2))
     return jnp.mean(each), each
 
 
-def actor_loss(actor: MLP, critics: MLP, alpha: Array, x: Array, noise: Array) -> tuple[Array, tuple[Array, Array]]:
+def actor_loss(
+    actor: MLP, critics: MLP, alpha: Array, x: Array, w: Array, noise: Array
+) -> tuple[Array, tuple[Array, Array]]:
     action, log_pi = jax.vmap(sample_action, (None, 0, 0))(actor, x, noise)
-    each = alpha * log_pi - values(critics, x, action).min(axis=0)
+    each = alpha * log_pi - weighed(values(critics, x, action), w).min(axis=0)
     return jnp.mean(each), (each, log_pi)
 
 
@@ -73,7 +86,10 @@ def sac(
     discount: float,
     target_rate: float,
     target_entropy: float,
+    numbers: int = 1,
 ) -> Agent:
+    """`numbers` is the length of ψ."""
+
     def see(obs: Array, z: Array) -> Array:
         return jnp.concatenate([obs, embed(z)])
 
@@ -81,7 +97,7 @@ def sac(
         key_actor, key_critic = jax.random.split(key)
         width = obs_dim + goal_dim
         actor = MLP.init(key_actor, (width, *hidden, 2 * action_dim))
-        critics = jax.vmap(lambda k: MLP.init(k, (width + action_dim, *hidden, 1)))(jax.random.split(key_critic))
+        critics = jax.vmap(lambda k: MLP.init(k, (width + action_dim, *hidden, numbers)))(jax.random.split(key_critic))
         log_alpha = jnp.zeros(())
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
@@ -91,17 +107,23 @@ def sac(
     def best(state: SACState, obs: Array, z: Array) -> Array:
         return jnp.tanh(policy(state.actor, see(obs, z)).mode())
 
-    def update(state: SACState, batch: Transition, reward: Array, learning_rate: Array, draws: Array):
+    def successors(state: SACState, obs: Array, action: Array, z: Array) -> Array:
+        return values(state.critics, see(obs, z)[None], action[None])[:, 0]
+
+    def update(state: SACState, batch: Transition, cumulant: Array, w: Array, learning_rate: Array, draws: Array):
         noise, next_noise = draws
         x, next_x = jax.vmap(see)(batch.obs, batch.z), jax.vmap(see)(batch.next_obs, batch.z)
         alpha = jnp.exp(state.log_alpha)
 
         next_action, next_log_pi = jax.vmap(sample_action, (None, 0, 0))(state.actor, next_x, next_noise)
-        next_q = values(state.targets, next_x, next_action).min(axis=0)
-        goal = reward + jnp.where(batch.terminal, 0.0, discount * (next_q - alpha * next_log_pi))
+        psi = values(state.targets, next_x, next_action)
+        q = weighed(psi, w)
+        lower = jnp.where((q[0] <= q[1])[:, None], psi[0], psi[1])
+        future = lower.at[:, -1].add(-alpha * next_log_pi)
+        goal = cumulant + jnp.where(batch.terminal[:, None], 0.0, discount * future)
 
         grad_q, loss_q = jax.grad(critic_loss, has_aux=True)(state.critics, x, batch.action, stop_gradient(goal))
-        grad_pi, (loss_pi, log_pi) = jax.grad(actor_loss, has_aux=True)(state.actor, state.critics, alpha, x, noise)
+        grad_pi, (loss_pi, log_pi) = jax.grad(actor_loss, has_aux=True)(state.actor, state.critics, alpha, x, w, noise)
         grad_alpha = -(jnp.mean(log_pi) + target_entropy)
         (actor, critics, log_alpha), optimiser = adam_step(
             (state.actor, state.critics, state.log_alpha),
@@ -114,4 +136,4 @@ def sac(
         info = {"critic_loss": loss_q, "actor_loss": loss_pi, "alpha": alphas, "entropy": -log_pi}
         return SACState(actor, critics, targets, log_alpha, optimiser), info
 
-    return Agent(init, act, best, update)
+    return Agent(init, act, best, successors, update)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vgcrl.envs import batch, foreign, locomotion, mjx, pointmass, projection
+from vgcrl.envs import batch, foreign, locomotion, mjx, pixels, pointmass, projection
 from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, vectorise
 from vgcrl.errors import UsageError
 
@@ -102,6 +102,12 @@ ENVS = {
         },
         "the same observed through a random matrix W, o = W s",
         {**SMALL, "steps": 120_000},  # A takes longer to find than a policy
+    ),
+    "pixel-pointmass": EnvRow(
+        _jax(lambda horizon: pixels.picture(pointmass.pointmass(2, None, horizon)), "horizon"),
+        {"horizon": pointmass.HORIZON},
+        "the 2-D point mass seen as a picture of 16 x 16 pixels, now and a step ago",
+        SMALL,
     ),
     "HalfCheetah": _body("HalfCheetah"),
     "Ant": _body("Ant"),

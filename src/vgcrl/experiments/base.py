@@ -4,8 +4,10 @@ Runs of one shape are one program and one directory. A finished run is not repea
 goes on. Verdicts are computed from the runs with intervals; nothing is typed in.
 """
 
+import base64
 import csv
 import json
+import os
 import platform
 import shlex
 from collections.abc import Callable
@@ -19,12 +21,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl import training
-from vgcrl.config import Config
+from vgcrl.config import Config, flag
+from vgcrl.errors import UsageError
 from vgcrl.metrics import interval
-from vgcrl.report import Page, Section, svg
-from vgcrl.tables import Table, with_interval
+from vgcrl.report import Page, Section, svg, write
+from vgcrl.tables import Table, number, with_interval
 
-HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
+HOLDS, WEAKER, FAILS, NOT_TESTED = "holds", "weaker", "does not hold", "not tested"
+Say = Callable[[str], None]
 
 
 class Claim(NamedTuple):
@@ -32,7 +36,7 @@ class Claim(NamedTuple):
 
     sentence: str
     verdict: str
-    measured: float
+    measured: float | None
     ci95: list[float] | None
     paper: str = "–"
 
@@ -42,6 +46,29 @@ class Outcome(NamedTuple):
     tables: dict[str, Table]
     figures: dict[str, Figure]
     finding: str = ""  # what was found where an effect is weaker than the paper's, in numbers
+
+
+class Ask(NamedTuple):
+    """What the user wants of an experiment; all but `quick` is for grids of cells."""
+
+    quick: bool = False
+    env: tuple[str, ...] = ()  # empty is all
+    goal_dim: tuple[int, ...] = ()
+    steps: int | None = None
+    seeds: int | None = None
+    minutes: float | None = None
+    dry_run: bool = False
+
+    def words(self) -> list[str]:
+        """As on the command line."""
+        given = {flag(k): v for k, v in self._asdict().items() if v not in (None, (), False)}
+        text = {k: ",".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in given.items()}
+        return [word for k, v in text.items() for word in ([k] if given[k] is True else [k, v])]
+
+
+class Ending(NamedTuple):
+    report: Path | None
+    stopped: bool = False  # by the user
 
 
 class Experiment(NamedTuple):
@@ -92,55 +119,69 @@ def hardware() -> str:
     return f"{device.device_kind} ({platform.machine()}, {jax.default_backend()})"
 
 
-def run_all(experiment: Experiment, folder: Path, quick: bool, say: Callable[[str], None]) -> dict[str, Path] | None:
-    """Every program of the experiment; None where the user stopped it."""
-    runs = {name: folder / "runs" / name for name in experiment.runs(quick)}
-    for i, (name, config) in enumerate(experiment.runs(quick).items()):
+def versions() -> dict[str, str]:
+    return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
+
+
+def run_all(configs: dict[str, Config], folder: Path, say: Say) -> dict[str, Path] | None:
+    """Every program of an experiment; None where the user stopped it."""
+    runs = {name: folder / "runs" / name for name in configs}
+    for i, (name, config) in enumerate(configs.items()):
         place = f"[{i + 1}/{len(runs)}] {name}"
         if training.finished(runs[name]):
             say(f"{place}: done before")
             continue
-        started = (runs[name] / "config.json").exists()
-        say(f"{place}: {'continues' if started else 'starts'}")
-        run = training.resume(runs[name]) if started else training.start(config, runs[name])
-        if run.interrupted:
+        say(f"{place}: {'continues' if begun(runs[name]) else 'starts'}")
+        if train(config, runs[name]).interrupted:
             return None
     return runs
 
 
+def begun(run: Path) -> bool:
+    return (run / "config.json").exists()
+
+
+def train(config: Config, run: Path) -> training.Run:
+    """From the start, or as it was begun."""
+    return training.resume(run) if begun(run) else training.start(config, run)
+
+
+def program_facts(run: Path) -> dict[str, Any]:
+    """What stands behind a run directory."""
+    config, lines = training.read_config(run), training.read_lines(run / "metrics.jsonl")
+    for row in lines[-1]["seeds"]:
+        row.pop("train", None)
+    return {
+        "config": json.loads(config.to_json()),
+        "runs": len(lines[-1]["seeds"]),
+        "steps": lines[-1]["step"],
+        "updates_per_step": config.updates_per_step,
+        "wall_seconds": round(lines[-1]["wall"], 1),
+        "last": lines[-1],
+    }
+
+
 def record(
-    name: str, experiment: Experiment, outcome: Outcome, runs: dict[str, Path], command: list[str]
+    name: str, title: str, claim: str, outcome: Outcome, programs: dict[str, Any], machine: str, command: list[str]
 ) -> dict[str, Any]:
     """All that a reader of the results needs, small enough to commit."""
-    programs = {}
-    for key, run in runs.items():
-        config, lines = training.read_config(run), training.read_lines(run / "metrics.jsonl")
-        for row in lines[-1]["seeds"]:
-            row.pop("train", None)
-        programs[key] = {
-            "config": json.loads(config.to_json()),
-            "runs": len(lines[-1]["seeds"]),
-            "steps": lines[-1]["step"],
-            "updates_per_step": config.updates_per_step,
-            "wall_seconds": round(lines[-1]["wall"], 1),
-            "last": lines[-1],
-        }
     return {
         "experiment": name,
-        "title": experiment.title,
-        "claim": experiment.claim,
+        "title": title,
+        "claim": claim,
         "command": shlex.join(command),
-        "hardware": hardware(),
-        "versions": {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()},
+        "hardware": machine,
+        "versions": versions(),
         "claims": [claim._asdict() for claim in outcome.claims],
         "tables": {title: table._asdict() for title, table in outcome.tables.items()},
         "finding": outcome.finding,
+        "figures": list(outcome.figures),
         "programs": programs,
     }
 
 
-def page(result: dict[str, Any], figures: dict[str, str]) -> Page:
-    """A page from a result as it is on disk, and its figures as SVG."""
+def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, str]) -> Page:
+    """A page from a result as it is on disk, its figures and then its pictures as HTML."""
     rows = [
         [c["sentence"], c["verdict"], with_interval(c["measured"], c["ci95"]), c["paper"]] for c in result["claims"]
     ]
@@ -150,6 +191,7 @@ def page(result: dict[str, Any], figures: dict[str, str]) -> Page:
         *([Section(text=result["finding"])] if result["finding"] else []),
         *(Section(title, figure=text) for title, text in figures.items()),
         *(Section(title, table=Table(**table)) for title, table in result["tables"].items()),
+        *(Section(title, figure=text) for title, text in pictures.items()),
     ]
     programs = result["programs"].values()
     seconds = sum(p["wall_seconds"] for p in programs)
@@ -162,23 +204,59 @@ def page(result: dict[str, Any], figures: dict[str, str]) -> Page:
     )
 
 
-def save(name: str, experiment: Experiment, folder: Path, runs: dict[str, Path], command: list[str]) -> dict[str, Any]:
+def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
     """result.json and one SVG and PNG per figure."""
-    outcome = experiment.compare(runs)
-    result = record(name, experiment, outcome, runs, command)
-    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
-    for title, figure in outcome.figures.items():
+    put(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode())
+    for title, figure in figures.items():
         figure.savefig(folder / f"{slug(title)}.png", dpi=110)
         (folder / f"{slug(title)}.svg").write_text(svg(figure))
-    return result
+
+
+def put(path: Path, content: bytes) -> None:
+    """Whole or not at all, whoever else writes or reads it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)
 
 
 def slug(title: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in title.lower()).strip("-")
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+
+
+def image(path: Path) -> str:
+    """A PNG inside HTML."""
+    return f'<img style="max-width:100%" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">'
 
 
 def read_page(folder: Path) -> Page:
     """The page of a saved experiment."""
     result = json.loads((folder / "result.json").read_text())
-    drawings = {path.stem.replace("-", " ").capitalize(): path.read_text() for path in sorted(folder.glob("*.svg"))}
-    return page(result, drawings)
+    titles = result.get("figures") or [p.stem.replace("-", " ").capitalize() for p in sorted(folder.glob("*.svg"))]
+    drawings = {title: (folder / f"{slug(title)}.svg").read_text() for title in titles}
+    pictures = {title: image(folder / file) for title, file in result.get("pictures", {}).items()}
+    return page(result, drawings, pictures)
+
+
+def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], say: Say) -> Path:
+    """Everything on disk, the verdicts said, and the path of the report."""
+    save(folder, result, figures)
+    for claim in result["claims"]:
+        say(f"  {claim['verdict']:>13}: {claim['sentence']}: {number(claim['measured'])} (paper: {claim['paper']})")
+    return write([read_page(folder)], folder / "report.html")
+
+
+def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command: list[str], say: Say) -> Ending:
+    """Runs what is missing, compares, and writes the report."""
+    refused = [word for word in ask._replace(quick=False).words() if word.startswith("--")]
+    if refused:
+        raise UsageError(
+            f"{refused[0]} does not apply to {name}, whose runs are no grid of cells; valid with: discrete, continuous"
+        )
+    say(f"{name}: {experiment.claim}")
+    runs = run_all(experiment.runs(ask.quick), folder, say)
+    if runs is None:
+        say(f"stopped and saved; the same command continues in {folder}")
+        return Ending(None, stopped=True)
+    outcome, programs = experiment.compare(runs), {key: program_facts(run) for key, run in runs.items()}
+    result = record(name, experiment.title, experiment.claim, outcome, programs, hardware(), command)
+    return Ending(conclude(folder, result, outcome.figures, say))

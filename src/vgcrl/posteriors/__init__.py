@@ -2,10 +2,12 @@
 
 from functools import partial
 
-from vgcrl.posteriors.base import Build, Posterior, Seen
+from vgcrl.posteriors.base import Build, Distribution, Posterior, Seen
 from vgcrl.posteriors.categorical import categorical
+from vgcrl.posteriors.dynamics import dynamics
 from vgcrl.posteriors.gaussian import gaussian
 from vgcrl.posteriors.mixture import mixture
+from vgcrl.posteriors.nonparametric import similarity
 from vgcrl.posteriors.vmf import von_mises_fisher
 
 POSTERIORS = {
@@ -21,7 +23,13 @@ POSTERIORS = {
     "gaussian-full": partial(gaussian, mean="mlp", covariance="state", full=True),
     "gmm": mixture,
     "categorical": categorical,
+    "dynamics": dynamics,
+    "nonparametric": similarity,
+    "nonparametric-conv": partial(similarity, conv=True),
     "vmf": von_mises_fisher,
 }
 
-__all__ = ["POSTERIORS", "Build", "Posterior", "Seen"]
+# Those with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features that takes beyond the dimensions of a goal.
+LINEAR = {"categorical": 0, "vmf": 0, "state-fixed": 1, "linear-fixed": 1, "gaussian-fixed": 1}
+
+__all__ = ["LINEAR", "POSTERIORS", "Build", "Distribution", "Posterior", "Seen"]

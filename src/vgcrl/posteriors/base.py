@@ -13,12 +13,17 @@ class Distribution(Protocol):
     def sample(self, key: Array) -> Array: ...
     def mode(self) -> Array: ...
     def expect(self, f: Callable[[Array], Array]) -> Array: ...
+    def fit(self, z: Array) -> Array: ...
 
 
 class Posterior(Protocol):
     """Array leaves are λ, everything else is static."""
 
     def __call__(self, s: Array) -> Distribution: ...
+    def code(self, z: Array) -> Any:
+        """A goal as its distributions take it."""
+        ...
+
     def refresh(self, states: Array, key: Array) -> "Posterior":
         """Advance whatever of q gradients do not move; called once after each fit."""
         ...
@@ -28,23 +33,36 @@ class Posterior(Protocol):
         ...
 
 
+class Plain(eqx.Module):
+    """Posteriors whose distributions take goals as they are."""
+
+    def code(self, z: Array) -> Array:
+        return z
+
+
 class Build(NamedTuple):
     """What a posterior is built from."""
 
-    features: int  # dimensions of s that q sees
+    features: int  # numbers that q sees
     goals: int  # dimension of z, or number of categories
     hidden: tuple[int, ...]
     layer: Callable  # (weight, bias) -> layer: Linear or Spectral
     sigma: float  # standard deviation where it is fixed, and at the start where it is learned
     components: int
     kappa: float
+    image: tuple[int, ...] = ()  # shape of the features where they are a picture
+
+
+SIGHTS = ("state", "action", "transition")
 
 
 class Seen(eqx.Module):
-    """q sees only these dimensions of the observation."""
+    """What q is shown of a step (s, a, s'): some dimensions of s'; of s, and the action; or of s and s'."""
 
     q: Any
     features: tuple[int, ...] = eqx.field(static=True)
+    sight: str = eqx.field(static=True, default="state")
+    actions: int = eqx.field(static=True, default=0)
 
     def _view(self, s: Array) -> Array:
         first, last = self.features[0], self.features[-1]
@@ -52,11 +70,26 @@ class Seen(eqx.Module):
             return s[..., first : last + 1]
         return s[..., jnp.array(self.features)]
 
-    def __call__(self, s: Array) -> Distribution:
-        return self.q(self._view(s))
+    def shown(self, s: Array, action: Array, after: Array) -> Array:
+        if self.sight == "state":
+            return self._view(after)
+        if self.sight == "action":
+            return jnp.concatenate([self._view(s), action], axis=-1)
+        return jnp.concatenate([self._view(s), self._view(after)], axis=-1)
 
-    def refresh(self, states: Array, key: Array) -> "Seen":
-        return Seen(self.q.refresh(self._view(states), key), self.features)
+    def during(self, s: Array, action: Array, after: Array) -> Distribution:
+        """Of a step."""
+        return self.q(self.shown(s, action, after))
+
+    def __call__(self, s: Array) -> Distribution:
+        """Of a state alone: at rest in it."""
+        return self.during(s, jnp.zeros(self.actions), s)
+
+    def code(self, z: Array) -> Any:
+        return self.q.code(z)
+
+    def refresh(self, shown: Array, key: Array) -> "Seen":
+        return Seen(self.q.refresh(shown, key), self.features, self.sight, self.actions)
 
     def learned(self) -> dict[str, Array]:
         return self.q.learned()

@@ -1,14 +1,13 @@
 """DIAYN's discriminator: a softmax over k categories."""
 
-import equinox as eqx
 from jax import Array
 
 from vgcrl.distributions import Categorical
 from vgcrl.networks import MLP
-from vgcrl.posteriors.base import Build
+from vgcrl.posteriors.base import Build, Plain
 
 
-class Classifier(eqx.Module):
+class Classifier(Plain):
     logits: MLP
 
     def __call__(self, s: Array) -> Categorical:

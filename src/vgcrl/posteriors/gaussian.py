@@ -14,7 +14,7 @@ from jax.lax import stop_gradient
 
 from vgcrl.distributions import FullNormal, Huber, Normal
 from vgcrl.networks import MLP, dense, product
-from vgcrl.posteriors.base import Build
+from vgcrl.posteriors.base import Build, Plain
 
 LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so that rewards stay moderate
 
@@ -77,7 +77,7 @@ def _tril(raw: Array, dim: int) -> Array:
     return lower + jnp.diag(jnp.exp(raw[:dim]))
 
 
-class Gaussian(eqx.Module):
+class Gaussian(Plain):
     trunk: Any  # hidden features h(s); Identity where no head needs them
     mean: Any
     scale: Any

@@ -9,11 +9,11 @@ from jax import Array
 
 from vgcrl.distributions import Mixture, Normal
 from vgcrl.networks import MLP, dense
-from vgcrl.posteriors.base import Build
+from vgcrl.posteriors.base import Build, Plain
 from vgcrl.posteriors.gaussian import LOG_STD_RANGE, Trunk
 
 
-class GaussianMixture(eqx.Module):
+class GaussianMixture(Plain):
     trunk: Trunk
     weights: Any
     mean: Any

@@ -6,10 +6,10 @@ from jax import Array
 
 from vgcrl.distributions import VonMisesFisher
 from vgcrl.networks import MLP
-from vgcrl.posteriors.base import Build
+from vgcrl.posteriors.base import Build, Plain
 
 
-class Directional(eqx.Module):
+class Directional(Plain):
     direction: MLP
     kappa: float = eqx.field(static=True)
 

@@ -1,0 +1,155 @@
+"""Programs of a grid, and the one small file that each leaves when it is finished: `cells/PROGRAM.json`."""
+
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from PIL import Image
+
+from vgcrl import filmstrip, targets, training
+from vgcrl.config import Config
+from vgcrl.errors import UsageError
+from vgcrl.experiments.base import hardware, member, put, versions
+from vgcrl.logs import to_json
+
+Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
+Cell = dict[str, Any]  # a finished program as on disk
+
+KEPT = (*training.SUMMARISED, "episode_steps")
+NEEDED = ("config", "settings", "seeds", "steps", "runs", "envs", "updates_per_step", "episodes", "targets", "final")
+NEEDED += ("curves", "strips", "wall_seconds", "minutes_per_row", "hardware", "versions")
+
+
+class Job(NamedTuple):
+    """A program, and the row of the table that each of its settings is."""
+
+    name: str
+    rows: tuple[Row, ...]
+    config: Config
+
+    @property
+    def settings(self) -> list[dict[str, int]]:
+        return [{name: int(row[name]) for name in ("p_her", "sn")} for row in self.rows]
+
+
+def cell_path(folder: Path, job: Job) -> Path:
+    return folder / "cells" / f"{job.name}.json"
+
+
+def run_path(folder: Path, job: Job) -> Path:
+    return folder / "runs" / job.name
+
+
+def check(job: Job, cell: Cell) -> None:
+    missing = [name for name in NEEDED if name not in cell]
+    if missing:
+        raise ValueError(f"{missing[0]!r} is missing")
+    shape = len(job.rows), len(cell["seeds"])
+    cut = [name for name, values in cell["final"].items() if np.shape(values) != shape]
+    if cut:
+        raise ValueError(f"{cut[0]!r} is not {shape[0]} settings of {shape[1]} seeds")
+    if cell["settings"] != job.settings:
+        raise ValueError(f"its settings are not those of {job.name}")
+
+
+def read(folder: Path, job: Job) -> Cell | None:
+    """None where the program is not finished."""
+    path = cell_path(folder, job)
+    if not path.exists():
+        return None
+    try:
+        cell = json.loads(path.read_text())
+        check(job, cell)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} is not a finished program: {error}; valid: the file as it was written, or delete it to train again"
+        ) from None
+    return cell
+
+
+def read_all(folder: Path, jobs: list[Job]) -> dict[str, Cell]:
+    """The finished ones by name."""
+    found = {job.name: read(folder, job) for job in jobs}
+    return {name: cell for name, cell in found.items() if cell is not None}
+
+
+def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> None:
+    """The file last: where it is, the program is finished."""
+    path = cell_path(folder, job)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for name, picture in pictures.items():
+        put(path.with_name(f"{job.name}.{name}.png"), picture)
+    put(path, (to_json(cell) + "\n").encode())
+
+
+def machine() -> str:
+    return f"{hardware()}, {os.cpu_count()} cores"
+
+
+class Exam(NamedTuple):
+    """The last evaluation of a program."""
+
+    episodes: int
+    targets: int | None = None  # at most so many; None is all
+
+
+def aims(program: training.Program, most: int | None) -> tuple[jax.Array | None, dict[str, Any]]:
+    """Target states; how many, and what a policy scores on them that stands still."""
+    states = targets.default(program.config.env, program.spec.obs_dim, most)
+    if states is None:
+        return None, {"count": 0}
+    velocity = np.asarray(states)[:, list(program.spec.velocity)]
+    still, spread = (velocity**2).sum(axis=1).mean(), velocity.var(axis=0).mean() ** 0.5
+    return states, {"count": len(velocity), "still_lgr_v": float(still), "spread_v": float(spread)}
+
+
+def columns(rows: list[dict[str, Any]], seeds: int) -> dict[str, list[list[float]]]:
+    """Numbers of all runs by name, as (setting, seed); without those that the environment does not have."""
+    names = [name for name in KEPT if rows[0][name] is not None]
+    return {n: [[row[n] for row in rows[i : i + seeds]] for i in range(0, len(rows), seeds)] for n in names}
+
+
+def strip(program: training.Program, run: training.RunState) -> bytes:
+    """A few skills as a small PNG."""
+    large, small = io.BytesIO(), io.BytesIO()
+    filmstrip.skills(program, run, count=3).savefig(large, format="png", dpi=75)
+    Image.open(large).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple[Cell, dict[str, bytes]]:
+    """A trained program measured: its cell, and the skills of its best and worst run by LGR_v."""
+    program, runs, _ = training.restore(run, say)
+    config, lines = program.config, training.read_lines(run / "metrics.jsonl")
+    states, about = aims(program, exam.targets)
+    out = jax.device_get(program.evaluate(runs, states, episodes=exam.episodes))
+    rows = training.summarise(program, out)["seeds"]
+    order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
+    shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
+    history = [columns(line["seeds"], config.seeds) for line in lines]
+    cell = {
+        "program": job.name,
+        "config": dataclasses.asdict(config),
+        "settings": job.settings,
+        "seeds": list(range(config.seed, config.seed + config.seeds)),
+        "steps": lines[-1]["step"],
+        "runs": len(rows),
+        "envs": config.envs,
+        "updates_per_step": config.updates_per_step,
+        "episodes": exam.episodes,
+        "targets": about,
+        "final": columns(rows, config.seeds),
+        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in history] for k in history[0]}},
+        "strips": {name: divmod(i, config.seeds) for name, i in shown.items()},  # setting and seed
+        "wall_seconds": round(lines[-1]["wall"], 1),
+        "minutes_per_row": round(lines[-1]["wall"] / 60 / len(job.rows), 2),
+        "hardware": machine(),
+        "versions": versions(),
+    }
+    return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}

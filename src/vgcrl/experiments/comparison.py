@@ -1,0 +1,286 @@
+"""Finished programs beside the paper: every published row, the claims by paired seeds, and the learning curves."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
+from vgcrl.experiments.cells import Cell, Job, Row
+from vgcrl.figures import LABELS
+from vgcrl.metrics import interval
+from vgcrl.tables import Table, with_interval
+
+BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
+SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
+COLUMNS = {"lgr_v": "LGR_v", "F": "F", "lgr_z": "LGR_z", "lgr_s": "LGR_s"}  # ours -> the paper's
+AIMED = ("lgr_s", "lgr_v")  # need target states
+POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
+COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
+LEGEND = (
+    "▲ better than the paper's, = the paper's is inside our 95 % interval, ▼ worse; not marked where there is one seed"
+)
+
+
+class Contrast(NamedTuple):
+    """That switching on a technique improves a metric, in the rows where it is looked at."""
+
+    sentence: str
+    knob: str  # p_her or sn
+    where: Callable[[Row], bool]
+    metric: str = "lgr_z"
+
+
+class Entry(NamedTuple):
+    """A row of the table, and the numbers of its seeds where it has been run."""
+
+    row: Row
+    job: Job
+    setting: int
+    cell: Cell | None
+
+    @property
+    def published(self) -> bool:
+        return "F" in self.row
+
+    def values(self, metric: str) -> np.ndarray:
+        """Of each seed; of none where it has not been run, or the environment does not have it."""
+        final = self.cell["final"] if self.cell else {}
+        return np.array(final[metric][self.setting] if metric in final else [])
+
+    @property
+    def targets(self) -> dict[str, Any]:
+        return self.cell["targets"] if self.cell else {"count": 0}
+
+    def paper(self, metric: str) -> float | None:
+        return float(self.row[COLUMNS[metric]]) if self.published and metric in COLUMNS else None
+
+
+def entries(jobs: list[Job], cells: dict[str, Cell]) -> list[Entry]:
+    return [Entry(row, job, i, cells.get(job.name)) for job in jobs for i, row in enumerate(job.rows)]
+
+
+def technique(row: Row) -> str:
+    words = [POSTERIORS[row["posterior"]], "SN" if row["sn"] == "1" else "", "P-HER" if row["p_her"] == "1" else ""]
+    return " + ".join(w for w in words if w) or "plain"
+
+
+def mark(values: Any, paper: float | None, higher: bool) -> str:
+    """Equal where the paper's value is inside our interval; one seed has none."""
+    ci = interval(values)
+    if ci is None or paper is None:
+        return UNJUDGED if len(values) else NOT_RUN
+    if ci[0] <= paper <= ci[1]:
+        return EQUAL
+    return BETTER if (np.mean(values) > paper) == higher else WORSE
+
+
+def marked(entry: Entry, metric: str, higher: bool) -> str:
+    """Without target states LGR(s) and LGR_v are not what the paper measured."""
+    if entry.cell and metric in AIMED and not entry.targets["count"]:
+        return UNJUDGED
+    return mark(entry.values(metric), entry.paper(metric), rises(metric, higher))
+
+
+def rises(metric: str, higher: bool) -> bool:
+    """Whether more of it is better; of LGR(z) where it is an accuracy."""
+    return metric == "F" or (metric == "lgr_z" and higher)
+
+
+def summary(rows: list[Entry], higher: bool) -> Table:
+    """How many rows are better, equal and worse, the headline LGR_v first."""
+    kinds = (BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN)
+    counts = {metric: Counter(marked(entry, metric, higher) for entry in rows) for metric in COLUMNS}
+    return Table(["metric", *kinds], [[LABELS[m], *(str(c[kind]) for kind in kinds)] for m, c in counts.items()])
+
+
+def beside(rows: list[Entry], higher: bool) -> Table:
+    """Every row: ours with its mark, then the paper's, metric by metric; the spread of velocities is ours only."""
+
+    def ours(entry: Entry, metric: str) -> str:
+        x = entry.values(metric)
+        return with_interval(x.mean(), interval(x)) + SIGNS[marked(entry, metric, higher)] if len(x) else "–"
+
+    out = []
+    for entry in rows:
+        state = f"{entry.cell['steps']:,} × {len(entry.cell['seeds'])}" if entry.cell else NOT_RUN
+        pairs = [(ours(entry, metric), entry.row.get(column, "–")) for metric, column in COLUMNS.items()]
+        name = f"|G| = {entry.row['goal_dim']}, {technique(entry.row)}"
+        out.append([name, *pairs[0], ours(entry, "spread_v"), *(text for pair in pairs[1:] for text in pair), state])
+    heads = [[LABELS[metric], "paper"] for metric in COLUMNS]
+    return Table(["", *heads[0], LABELS["spread_v"], *(h for pair in heads[1:] for h in pair), "steps × seeds"], out)
+
+
+def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
+    """What stands behind each program."""
+    rows = []
+    for job in jobs:
+        c = cells.get(job.name)
+        if c is None:
+            rows.append([job.name, str(len(job.rows)), NOT_RUN, *["–"] * 8])
+            continue
+        numbers = (f"{c['steps']:,}", len(c["seeds"]), c["envs"], f"{c['updates_per_step']:g}", c["episodes"])
+        numbers += (c["targets"]["count"], f"{c['wall_seconds'] / 60:.1f}", f"{c['minutes_per_row']:.1f}")
+        rows.append([job.name, str(len(job.rows)), *map(str, numbers), f"{c['hardware']}; {stack(c)}"])
+    heads = ["program", "rows", "steps", "seeds", "environments", "updates per step", "episodes", "targets"]
+    return Table([*heads, "minutes", "minutes per row", "hardware and versions"], rows)
+
+
+def stack(cell: Cell) -> str:
+    return ", ".join(f"{k} {v}" for k, v in cell["versions"].items())
+
+
+def pairs(contrast: Contrast, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
+    """Rows with the technique, and the same without it; both are in one program, so their seeds are paired."""
+    on = [e for e in rows if contrast.where(e.row) and e.row[contrast.knob] == "1"]
+    off = {(e.job.name, *without(e.row, contrast.knob)): e for e in rows if e.row[contrast.knob] == "0"}
+    return [(e, off[key]) for e in on if (key := (e.job.name, *without(e.row, contrast.knob))) in off]
+
+
+def without(row: Row, knob: str) -> tuple[str, ...]:
+    return tuple(row[k] for k in ("p_her", "sn") if k != knob)
+
+
+def verdict(contrast: Contrast, rows: list[Entry], higher: bool) -> Claim:
+    """Of the differences of all pairs and seeds: holds where their mean is at least half the paper's."""
+    metric, both = contrast.metric, pairs(contrast, rows)
+    up = rises(metric, higher)
+    published = [float(a.row[COLUMNS[metric]]) - float(b.row[COLUMNS[metric]]) for a, b in both if a.published]
+    change = float(np.mean(published)) if published else 0.0
+    paper = f"{change:+.3f}" if published else "–"
+    missing = sum(not len(a.values(metric)) for a, _ in both)
+    if missing or not both:
+        why = f"{missing} of {len(both)} pairs of rows {NOT_RUN}" if both else "not part of this run"
+        return Claim(f"{contrast.sentence} [{why}]", NOT_TESTED, None, None, paper)
+    gain = np.concatenate([a.values(metric) - b.values(metric) for a, b in both])
+    full = max(change, 0.0) / 2 if up else min(change, 0.0) / 2
+    return Claim(contrast.sentence, *judge(gain, least=0, full=full, higher=up), paper=paper)
+
+
+def certain(entry: Entry, higher: bool) -> bool:
+    """Whether q knows nearly every goal at the state reached."""
+    value = entry.values("lgr_z").mean()
+    return bool(value >= 0.9 if higher else value <= 0.05)
+
+
+def stillness(rows: list[Entry], higher: bool) -> str:
+    """Skills that q tells apart though they hardly move: LGR_v no better than that of a policy that stands still."""
+    out = []
+    for env in dict.fromkeys(entry.row["env"] for entry in rows):
+        run = [e for e in rows if e.row["env"] == env and e.targets["count"]]
+        sure = [e for e in run if certain(e, higher)]
+        if not run:
+            continue
+        still, wanted = (float(run[0].targets[k]) for k in ("still_lgr_v", "spread_v"))
+        idle = [e for e in sure if np.mean(e.values("lgr_v")) >= still]
+        spread = np.median([np.mean(e.values("spread_v")) for e in run])
+        out.append(
+            f"{env}: a policy that stands still has LGR_v {still:.3f}; of {len(sure)} rows with LGR(z) "
+            f"{'≥ 0.9' if higher else '≤ 0.05'}, {len(idle)} do not beat it. Velocities of skills spread by "
+            f"{spread:.2f} m/s (median of {len(run)} rows), those of the targets by {wanted:.2f}."
+        )
+    return " ".join(out)
+
+
+def headline(rows: list[Entry], higher: bool) -> str:
+    count = Counter(marked(entry, "lgr_v", higher) for entry in rows)
+    judged = sum(count[kind] for kind in (BETTER, EQUAL, WORSE))
+    return (
+        f"LGR_v against the paper's in {judged} of {len(rows)} rows: {count[BETTER]} better, {count[EQUAL]} equal, "
+        f"{count[WORSE]} worse; {count[NOT_RUN]} not run."
+    )
+
+
+def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
+    """Mean over seeds, and from the lowest to the highest; the paper's last value as a cross."""
+    curves = entry.cell["curves"] if entry.cell else {}
+    if metric not in curves:
+        return
+    steps, values = curves["step"], np.array(curves[metric])[:, entry.setting]
+    style = "--" if entry.row["p_her"] == "1" else "-"
+    axis.plot(steps, values.mean(axis=1), style, color=colour, linewidth=1.5, label=technique(entry.row))
+    axis.fill_between(steps, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.15, linewidth=0)
+    paper = entry.paper(metric)
+    if paper is not None:
+        axis.plot(steps[-1], paper, "x" if style == "-" else "+", color=colour, clip_on=False, zorder=5)
+
+
+def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v", "spread_v")) -> Figure:
+    """A column for each |G| and a row for each metric; side by side where there is one |G|."""
+    sizes = list(dict.fromkeys(entry.row["goal_dim"] for entry in rows if entry.cell))
+    shape = (len(metrics), len(sizes)) if len(sizes) > 1 else (1, len(metrics))
+    inches = 1.6 + 2.4 * shape[1], 0.6 + 1.8 * shape[0]
+    figure, axes = plt.subplots(*shape, figsize=inches, squeeze=False, layout="constrained")
+    hues = {key: COLOURS[i] for i, key in enumerate(dict.fromkeys((e.row["posterior"], e.row["sn"]) for e in rows))}
+    for i, metric in enumerate(metrics):
+        for j, size in enumerate(sizes):
+            axis = axes.reshape(len(metrics), len(sizes))[i, j]
+            for entry in rows:
+                if entry.row["goal_dim"] == size:
+                    draw_curve(axis, entry, metric, hues[entry.row["posterior"], entry.row["sn"]])
+            axis.set_title(f"{LABELS[metric]}, |G| = {size}", fontsize=9)
+            axis.xaxis.set_major_formatter(EngFormatter())
+            axis.grid(alpha=0.3)
+            axis.tick_params(labelsize=8)
+    handles = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
+    return figure
+
+
+def scatter(rows: list[Entry], higher: bool) -> Figure:
+    """Ours against the paper's, a point per row."""
+    panels = (("lgr_v", True, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
+    bodies = list(dict.fromkeys(entry.row["env"] for entry in rows))
+    for axis, (metric, logarithmic, up) in zip(axes, panels, strict=True):
+        for entry in rows:
+            values = entry.values(metric)
+            if not len(values):
+                continue
+            ends = np.abs(np.array([[values.min()], [values.max()]]) - values.mean())
+            colour, fill = COLOURS[1 + bodies.index(entry.row["env"])], entry.row["p_her"] == "1"
+            face = colour if fill else "white"
+            axis.errorbar(entry.paper(metric), values.mean(), ends, fmt="o", color=colour, mfc=face, ms=5, lw=1)
+        low, high = (f(*axis.get_xlim(), *axis.get_ylim()) for f in (min, max))
+        if logarithmic:
+            axis.set(xscale="log", yscale="log")
+            low = (
+                min((x for line in axis.lines for x in (*line.get_xdata(), *line.get_ydata()) if x > 0), default=0.1)
+                / 1.5
+            )
+        axis.plot([low, high], [low, high], color="0.7", linewidth=1, zorder=0)
+        axis.set(
+            title=f"{LABELS[metric]}: {'above' if up else 'below'} the line is better", xlabel="paper", ylabel="ours"
+        )
+        axis.grid(alpha=0.3)
+    for i, body in enumerate(bodies):
+        axes[0].plot([], [], "o", color=COLOURS[1 + i], label=body)
+    axes[0].plot([], [], "o", color="0.4", label="with P-HER")
+    axes[0].plot([], [], "o", color="0.4", mfc="white", label="without")
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, ...], higher: bool) -> Outcome:
+    rows = entries(jobs, cells)
+    table, aside = [e for e in rows if e.published], [e for e in rows if not e.published]
+    bodies = {env: [e for e in table if e.row["env"] == env] for env in dict.fromkeys(e.row["env"] for e in table)}
+    tables = {"Rows against the paper": summary(table, higher)}
+    tables |= {f"{env} beside the paper: {LEGEND}": beside(each, higher) for env, each in bodies.items()}
+    figures = {}
+    if any(e.cell for e in table):
+        figures["Beside the paper"] = scatter(table, higher)
+    for env, each in bodies.items():
+        if any(e.cell for e in each):
+            figures[f"Learning curves, {env}"] = curves(each)
+    if aside:
+        tables[f"Early training: {aside[0].job.name}"] = beside(aside, higher)
+    if any(e.cell for e in aside):
+        figures["Early training"] = curves(aside)
+    tables["What stands behind each program"] = effort(jobs, cells)
+    claims = [verdict(contrast, rows, higher) for contrast in contrasts]
+    return Outcome(claims, tables, figures, f"{headline(table, higher)} {stillness(table, higher)}".strip())

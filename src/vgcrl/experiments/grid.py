@@ -1,0 +1,257 @@
+"""A table of the paper as programs: rows of one shape train together, and a finished program is never repeated.
+
+Files of finished programs may be gathered from several machines in one folder, and several processes may share it:
+each program is claimed by a lock while it is worked on.
+"""
+
+import fcntl
+import shutil
+import signal
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vgcrl import training
+from vgcrl.config import Config, one_of
+from vgcrl.errors import UsageError
+from vgcrl.experiments import cells, comparison, planning
+from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
+from vgcrl.experiments.cells import Cell, Exam, Job, Row, cell_path, run_path
+from vgcrl.experiments.comparison import Contrast
+
+STEPS, SEEDS = 10_000_000, 3  # the paper's
+FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
+EXAM, QUICK_EXAM = Exam(episodes=50), Exam(episodes=8, targets=8)
+PATIENCE = 5.0  # seconds between two looks at programs that other processes train
+QUICK: dict[str, Any] = {
+    "steps": 10_000,
+    "seeds": 2,
+    "envs": 16,
+    "batch": 64,
+    "hidden": (64, 64),
+    "replay": 10_000,
+    "random_steps": 1_000,
+    "updates_per_step": 0.125,
+    "evaluate_every": 5_000,
+    "evaluate_episodes": 8,
+    "horizon": 200,
+}
+SMOKE = (
+    "A smoke test of the pipeline, not comparable with the paper: few steps, networks of 64×64, episodes of 200 steps. "
+    "What the whole experiment tests: "
+)
+
+
+class Aside(NamedTuple):
+    """A program that the paper does not have."""
+
+    name: str
+    rows: tuple[Row, ...]
+    sizes: dict[str, Any]
+    quick: dict[str, Any]
+
+
+class Grid(NamedTuple):
+    title: str
+    claim: str
+    table: str  # of the paper
+    method: str
+    posteriors: dict[str, str]  # the paper's name -> ours
+    higher: bool  # whether a higher LGR(z) is better
+    contrasts: tuple[Contrast, ...]
+    asides: tuple[Aside, ...] = ()
+
+    def runs(self, quick: bool) -> dict[str, Config]:
+        return {job.name: job.config for job in jobs(self, Ask(quick))}
+
+
+def knob(values: list[float]) -> tuple[float, ...]:
+    """One value where all settings agree."""
+    return tuple(values) if len(set(values)) > 1 else tuple(values[:1])
+
+
+def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Config:
+    """Rows that differ in P-HER and SN only, as the settings of one program."""
+    return Config(
+        grid.method,
+        rows[0]["env"],
+        goal_dim=int(rows[0]["goal_dim"]),
+        posterior=grid.posteriors[rows[0]["posterior"]],
+        relabel="p-her",
+        relabel_fraction=knob([FRACTION * int(row["p_her"]) for row in rows]),
+        spectral_norm=knob([BOUND * int(row["sn"]) for row in rows]),
+        **sizes,
+    )
+
+
+def name(grid: Grid, row: Row) -> str:
+    which = [grid.posteriors[row["posterior"]]] if len(grid.posteriors) > 1 else []
+    return "-".join([row["env"], f"G{row['goal_dim']}", *which])
+
+
+def published(grid: Grid, quick: bool) -> list[Row]:
+    """The paper's table by body and |G|; of the first body the two smallest |G| where it is quick."""
+    rows = paper_rows(grid.table)
+    bodies = list(dict.fromkeys(row["env"] for row in rows))
+    few = sorted({int(row["goal_dim"]) for row in rows})[:2]
+    rows.sort(key=lambda row: (bodies.index(row["env"]), int(row["goal_dim"])))
+    return [row for row in rows if not quick or (row["env"] == bodies[0] and int(row["goal_dim"]) in few)]
+
+
+def jobs(grid: Grid, ask: Ask) -> list[Job]:
+    """Every program of the experiment."""
+    asked = {k: v for k, v in (("steps", ask.steps), ("seeds", ask.seeds)) if v is not None}
+    sizes = (QUICK if ask.quick else {"steps": STEPS, "seeds": SEEDS}) | asked
+    groups: dict[str, list[Row]] = {}
+    for row in published(grid, ask.quick):
+        groups.setdefault(name(grid, row), []).append(row)
+    out = [Job(key, tuple(rows), program(grid, rows, sizes)) for key, rows in groups.items()]
+    for aside in grid.asides:
+        own = sizes | (aside.quick if ask.quick else aside.sizes)
+        own["steps"] = min(own["steps"], ask.steps or own["steps"])
+        out.append(Job(aside.name, aside.rows, program(grid, list(aside.rows), own)))
+    return out
+
+
+def select(every: list[Job], ask: Ask) -> list[Job]:
+    """Those of the bodies and |G| asked for."""
+    envs, sizes = ({str(getattr(job.config, key)): None for job in every} for key in ("env", "goal_dim"))
+    for env in ask.env:
+        one_of("--env", env, envs)
+    for size in map(str, ask.goal_dim):
+        one_of("--goal-dim", size, sizes)
+    chosen = [job for job in every if not ask.env or job.config.env in ask.env]
+    return [job for job in chosen if not ask.goal_dim or job.config.goal_dim in ask.goal_dim]
+
+
+@contextmanager
+def claimed(folder: Path, job: Job) -> Generator[bool]:
+    """Whether this process may work on a program, to the end of the block."""
+    path = run_path(folder, job).with_name(f"{job.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def budget(minutes: float | None) -> Generator[None]:
+    """Ctrl-C when the time is spent."""
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))  # 0 is never
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def make(job: Job, folder: Path, exam: Exam, say: Say) -> None:
+    """Trained, or trained on; measured; and its run without what takes much space, the replay in its checkpoints."""
+    run = run_path(folder, job)
+    if not cell_path(folder, job).exists():
+        if run.exists() and not begun(run):
+            shutil.rmtree(run)  # killed before it wrote anything
+        if not training.finished(run) and train(job.config, run).interrupted:
+            raise KeyboardInterrupt
+        cells.write(folder, job, *cells.finish(job, run, exam, say))
+    for part in ("checkpoints", "events"):
+        shutil.rmtree(run / part, ignore_errors=True)
+
+
+def progress(job: Job, selected: list[Job], folder: Path) -> str:
+    """Where the whole experiment is when a program's turn comes."""
+    done = cells.read_all(folder, selected)
+    left = sum(planning.estimate(each, folder, done, sizes=False).seconds for each in selected)
+    verb = "continues" if begun(run_path(folder, job)) else "starts"
+    return f"[{len(done) + 1}/{len(selected)}] {job.name}: {verb}; about {planning.duration(left)} left in all"
+
+
+def work(selected: list[Job], folder: Path, exam: Exam, say: Say) -> list[str]:
+    """Every program that no other process works on, then those; what went wrong with any."""
+    todo, failed = selected, []
+    while todo:
+        busy = []
+        for job in todo:
+            with claimed(folder, job) as mine:
+                if not mine:
+                    busy.append(job)
+                    continue
+                if not cell_path(folder, job).exists():
+                    say(progress(job, selected, folder))
+                try:
+                    make(job, folder, exam, say)
+                except UsageError as error:  # the others may do
+                    failed.append(f"{job.name}: {error}")
+                    say(failed[-1])
+        if busy and len(busy) < len(todo):
+            say(f"waiting for what other processes train: {', '.join(job.name for job in busy)}")
+        time.sleep(PATIENCE if busy else 0)
+        todo = busy
+    return failed
+
+
+def facts(cell: Cell) -> dict[str, Any]:
+    """Of a program in the results: all but what its own file has more of."""
+    return {k: v for k, v in cell.items() if k not in ("curves", "program")}
+
+
+def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
+    """Titles and files of filmstrips."""
+    out = {}
+    for job in every:
+        cell = found.get(job.name, {"strips": {}})
+        for which, (setting, seed) in cell["strips"].items():
+            score, how = cell["final"]["lgr_v"][setting][seed], comparison.technique(job.rows[setting])
+            title = f"Skills of {job.name}: {which} run by LGR_v, {score:.3f} ({how}, seed {cell['seeds'][seed]})"
+            out[title] = f"cells/{job.name}.{which}.png"
+    return out
+
+
+def report(
+    name: str, grid: Grid, every: list[Job], folder: Path, ask: Ask, command: list[str], say: Say
+) -> Path | None:
+    """From all programs that are finished, whoever trained them."""
+    found = cells.read_all(folder, every)
+    if not found:
+        return None
+    outcome = comparison.compare(every, found, grid.contrasts, grid.higher)
+    machines = ", ".join(dict.fromkeys(cell["hardware"] for cell in found.values()))
+    programs = {key: facts(cell) for key, cell in found.items()}
+    claim = (SMOKE if ask.quick else "") + grid.claim
+    result = record(name, grid.title, claim, outcome, programs, machines, command) | {
+        "pictures": pictures(found, every)
+    }
+    say(outcome.finding)
+    return conclude(folder, result, outcome.figures, say)
+
+
+def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: list[str], say: Say) -> Ending:
+    """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
+    every = jobs(grid, ask)
+    selected = select(every, ask)
+    done = cells.read_all(folder, every)
+    say(f"{name}: {grid.claim}")
+    estimates = [planning.estimate(job, folder, done) for job in selected]
+    for line in (*planning.aligned(planning.table(estimates, done)), planning.total(estimates)):
+        say(line)
+    if ask.dry_run:
+        return Ending(None)
+    started, stopped, failed = time.monotonic(), False, []
+    try:
+        with budget(ask.minutes):
+            failed = work(selected, folder, QUICK_EXAM if ask.quick else EXAM, say)
+    except KeyboardInterrupt:
+        stopped = True
+        say(f"stopped and saved; the same command continues in {folder}")
+    path = report(name, grid, every, folder, ask, command, say)
+    if failed:
+        raise UsageError(f"{len(failed)} of {len(selected)} programs failed: {failed[0]}")
+    spent = ask.minutes is not None and time.monotonic() - started >= 60 * ask.minutes
+    return Ending(path, stopped and not spent)

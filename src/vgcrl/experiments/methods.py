@@ -1,0 +1,118 @@
+"""Every method under equal budgets, on the 2-D point mass and on HalfCheetah, measured alike.
+
+The paper's Table 1 says that they are one family; here they stand in one table. Chance is what the same run
+measured before it had learned anything.
+"""
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from vgcrl import training
+from vgcrl.config import Config
+from vgcrl.distributions import VonMisesFisher
+from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge
+from vgcrl.goals import Discrete, GoalSpace, Visited
+from vgcrl.methods import METHODS
+from vgcrl.metrics import interval
+from vgcrl.program import KAPPA
+from vgcrl.tables import Table, number, with_interval
+
+BODY = "HalfCheetah"
+SHOWN = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "spread of velocity": "spread_v"}
+
+
+def runs(quick: bool) -> dict[str, Config]:
+    small = partial(Config, env="pointmass", seeds=5, steps=40_000 if quick else 60_000)
+    large = partial(Config, env=BODY, seeds=3, steps=500_000)
+    programs = {f"pointmass-{name}": small(name) for name in METHODS}
+    return programs if quick else programs | {f"{BODY}-{name}": large(name) for name in METHODS}
+
+
+def goal_space(config: Config) -> GoalSpace:
+    spec = config.specification
+    return METHODS[config.method].goals(spec, config.feature_indices(spec), config.goal_dim)
+
+
+def best_f(config: Config) -> float | None:
+    """The largest F that its q allows, where it is known: H(z) if q can be certain, the mode's density if q is vMF."""
+    goals = goal_space(config)
+    if isinstance(goals, Discrete | Visited):
+        return goals.entropy
+    if config.posterior == "vmf":
+        pole = np.eye(config.goal_dim, dtype=np.float32)[0]
+        return float(VonMisesFisher(pole, KAPPA).log_prob(pole)) + goals.entropy
+    return None
+
+
+def lines(run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The first and the last evaluation."""
+    every = training.read_lines(run / "metrics.jsonl")
+    return every[0], every[-1]
+
+
+def row(run: Path) -> list[str]:
+    config, (first, last) = training.read_config(run), lines(run)
+    best = {"F": best_f(config), "lgr_z": type(goal_space(config)).lgr_best, "lgr_s": 0.0, "lgr_v": 0.0}
+    cells = [config.method]
+    for name in SHOWN.values():
+        chance, top = first["mean"][name], best.get(name)
+        ends = ", ".join([f"chance {number(chance)}", *([f"best {number(top)}"] if top is not None else [])])
+        cells.append(f"{with_interval(last['mean'][name], last['ci95'][name])} ({ends})")
+    return cells
+
+
+def claim(run: Path) -> Claim:
+    """F of each seed at the end, less what it was before learning."""
+    config, (first, last) = training.read_config(run), lines(run)
+    gain = [after["F"] - before["F"] for before, after in zip(first["seeds"], last["seeds"], strict=True)]
+    top = best_f(config)
+    full = 0.5 * (top - first["mean"]["F"]) if top is not None else 0.5
+    sentence = f"{config.env}: {config.method} reaches its own goals above chance (gain in F; half of what is possible)"
+    return Claim(sentence, *judge(gain, least=0, full=full))
+
+
+def curves(found: dict[str, Path]) -> Figure:
+    """F over training, on a scale from chance to the best where that is known."""
+    columns = 4
+    figure, axes = plt.subplots(
+        -(-len(found) // columns), columns, figsize=(11, 2.2 * -(-len(found) // columns)), layout="constrained"
+    )
+    for axis in np.ravel(axes)[len(found) :]:
+        axis.axis("off")
+    for axis, run in zip(np.ravel(axes), found.values(), strict=False):
+        config = training.read_config(run)
+        steps, values = curve(run, lambda r: r["F"])
+        low, high = np.array([interval(v) or [math.nan] * 2 for v in values]).T
+        axis.plot(steps, values.mean(axis=1))
+        axis.fill_between(steps, low, high, alpha=0.2, linewidth=0)
+        axis.axhline(0, color="grey", linewidth=0.8)
+        top = best_f(config)
+        if top is not None:
+            axis.axhline(top, color="tab:green", linewidth=0.8, linestyle="--")
+        axis.set_title(f"{config.method}, {config.env}", fontsize=9)
+        axis.set_ylim(bottom=max(-2.0, float(values.min()) - 0.1))
+    return figure
+
+
+def compare(found: dict[str, Path]) -> Outcome:
+    envs = {training.read_config(run).env: None for run in found.values()}
+    groups = {env: [run for run in found.values() if training.read_config(run).env == env] for env in envs}
+    tables = {
+        f"{env}, {training.read_config(group[0]).steps:,} steps": Table(["method", *SHOWN], [row(r) for r in group])
+        for env, group in groups.items()
+    }
+    return Outcome([claim(run) for run in found.values()], tables, {"F over training": curves(found)})
+
+
+EXPERIMENT = Experiment(
+    "Every method, one yardstick",
+    "Every row of Table 1, and DADS, runs through one learner and reaches its own goals above chance.",
+    runs,
+    compare,
+)

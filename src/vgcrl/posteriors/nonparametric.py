@@ -1,0 +1,70 @@
+"""DISCERN's posterior: a softmax over the goal and decoys of the similarity of embeddings. Goals are states."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from vgcrl.distributions import Contrast
+from vgcrl.networks import MLP, Convolutions
+from vgcrl.posteriors.base import Build
+
+WIDTH = 32  # of embeddings
+DECOYS = 31
+MEMORY = 256  # visited states kept, as different from each other as can be; goals and decoys are drawn from them
+SCALE = 10.0  # of the cosine similarity
+PROPOSED = 8  # states of a batch that may enter the memory
+
+
+def _unit(x: Array) -> Array:
+    return x / jnp.sqrt(jnp.sum(x**2) + 1e-12)
+
+
+def _apart(states: Array, others: Array) -> Array:
+    """Squared distance of each state to the nearest of `others` that is not itself."""
+    square = jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
+    return jnp.min(jnp.where(square == 0, jnp.inf, square), axis=1)
+
+
+class Similarity(eqx.Module):
+    net: Any
+    memory: Array  # (MEMORY, features)
+    decoys: Array  # (DECOYS, features)
+
+    def embed(self, s: Array) -> Array:
+        return _unit(self.net(s))
+
+    def __call__(self, s: Array) -> Contrast:
+        decoys = stop_gradient(self.decoys)
+        return Contrast(s, self.embed(s), (decoys, jax.vmap(self.embed)(decoys)), SCALE)
+
+    def code(self, z: Array) -> tuple[Array, Array]:
+        return z, self.embed(z)
+
+    def refresh(self, states: Array, key: Array) -> "Similarity":
+        """A proposed state takes the place of a remembered one that has a nearer neighbour; then new decoys."""
+        key_proposed, key_places, key_decoys = jax.random.split(key, 3)
+        proposed = states[jax.random.randint(key_proposed, (PROPOSED,), 0, states.shape[0])]
+        places = jax.random.randint(key_places, (PROPOSED,), 0, MEMORY)
+        present = self.memory[places]
+        square = jnp.sum((present[:, None] - self.memory[None]) ** 2, axis=-1)
+        own = jnp.arange(MEMORY)[None] == places[:, None]
+        crowded = jnp.min(jnp.where(own, jnp.inf, square), axis=1)
+        better = _apart(proposed, self.memory) > crowded
+        memory = self.memory.at[places].set(jnp.where(better[:, None], proposed, present))
+        decoys = memory[jax.random.randint(key_decoys, (DECOYS,), 0, MEMORY)]
+        return Similarity(self.net.refresh(), memory, decoys)
+
+    def learned(self) -> dict[str, Array]:
+        return {}
+
+
+def similarity(key: Array, build: Build, *, conv: bool = False) -> Similarity:
+    if conv:
+        net = Convolutions.init(key, build.image, WIDTH, build.layer)
+    else:
+        net = MLP.init(key, (build.features, *build.hidden, WIDTH), build.layer)
+    return Similarity(net, jnp.zeros((MEMORY, build.features)), jnp.zeros((DECOYS, build.features)))

@@ -1,0 +1,402 @@
+"""The paper's large tables: every row has its run, marks and verdicts from known numbers, and cells that outlive runs.
+
+The point mass stands in for the bodies.
+"""
+
+import fcntl
+import json
+import shutil
+import signal
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tiny import TINY
+from vgcrl import training
+from vgcrl.cli import main
+from vgcrl.config import resolve
+from vgcrl.errors import UsageError
+from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
+from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
+from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, Contrast, mark
+
+GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
+
+
+def key(row):
+    return row["env"], int(row["goal_dim"]), row["posterior"], int(row["p_her"]), int(row["sn"])
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_published_row_is_one_setting_of_one_program(name):
+    """Read off the configurations, without the rows that the programs carry."""
+    which, found = GRIDS[name], []
+    names = {ours: papers for papers, ours in which.posteriors.items()}
+    jobs = [job for job in grid.jobs(which, Ask()) if "early" not in job.name]
+    assert len({job.name for job in jobs}) == len(jobs)
+    for job in jobs:
+        config = resolve(job.config)
+        assert config.steps == 10_000_000
+        assert config.seeds == 3
+        assert (config.envs, config.updates_per_step) == (128, 0.25)
+        run = [
+            (
+                config.env,
+                config.goal_dim,
+                names[config.posterior],
+                int(s["relabel_fraction"] > 0),
+                int(s["spectral_norm"] > 0),
+            )
+            for s in config.settings
+        ]
+        assert run == [key(row) for row in job.rows]
+        found += run
+    assert Counter(found) == Counter(key(row) for row in paper_rows(name))
+    assert set(Counter(found).values()) == {1}
+
+
+def test_early_training_has_one_environment_and_all_techniques():
+    (job,) = (job for job in grid.jobs(discrete.GRID, Ask()) if "early" in job.name)
+    config = resolve(job.config)
+    assert (config.envs, config.updates_per_step, config.goal_dim, config.steps) == (1, 1.0, 200, 200_000)
+    assert [(s["relabel_fraction"], s["spectral_norm"]) for s in config.settings] == [
+        (0, 0),
+        (0.5, 0),
+        (0, 2),
+        (0.5, 2),
+    ]
+    assert resolve(grid.jobs(discrete.GRID, Ask(steps=1000))[-1].config).steps == 1000
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_quick_is_one_body_and_two_sizes(name):
+    rows = grid.published(GRIDS[name], quick=True)
+    assert {row["env"] for row in rows} == {"HalfCheetah"}
+    assert {int(row["goal_dim"]) for row in rows} == ({10, 20} if name == "discrete" else {2, 5})
+
+
+# [1, 2, 3]: mean 2, half of the interval 4.303 / sqrt(3) = 2.484
+@pytest.mark.parametrize(
+    ("values", "paper", "higher", "expected"),
+    [
+        ([1, 2, 3], 4.4, True, EQUAL),
+        ([1, 2, 3], -0.4, False, EQUAL),
+        ([1, 2, 3], 4.5, True, WORSE),
+        ([1, 2, 3], 4.5, False, BETTER),
+        ([1, 2, 3], -0.5, True, BETTER),
+        ([1, 2, 3], -0.5, False, WORSE),
+        ([2, 2, 2], 2.0, True, EQUAL),
+        ([2], 1.0, True, UNJUDGED),
+        ([1, 2, 3], None, True, UNJUDGED),
+        ([], 1.0, True, NOT_RUN),
+    ],
+)
+def test_marks(values, paper, higher, expected):
+    assert mark(np.array(values), paper, higher) == expected
+
+
+def row(env="Ant", size=200, posterior="categorical", p_her=0, sn=0, **numbers):
+    published = {"F": "1.0", "LGR_z": "0.5", "LGR_s": "100", "LGR_v": "0.5"} | numbers
+    return {"env": env, "goal_dim": str(size), "posterior": posterior, "p_her": str(p_her), "sn": str(sn), **published}
+
+
+def fake(rows, **final):
+    """A job and its cell: metric -> (setting, seed)."""
+    job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Ask())[0].config)
+    final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "lgr_z": 0.5} | final
+    final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
+    cell = {
+        "config": {},
+        "settings": job.settings,
+        "seeds": [0, 1, 2],
+        "steps": 1000,
+        "runs": 3 * len(rows),
+        "envs": 4,
+        "updates_per_step": 0.5,
+        "episodes": 8,
+        "targets": {"count": 42, "still_lgr_v": 1.5, "spread_v": 1.2},
+        "final": final,
+        "curves": {"step": [0, 1000], **{k: [v, v] for k, v in final.items()}},
+        "strips": {},
+        "wall_seconds": 60.0,
+        "minutes_per_row": 0.5,
+        "hardware": "a machine",
+        "versions": {"vgcrl": "0"},
+    }
+    cells.check(job, cell)
+    return job, cell
+
+
+P_HER = Contrast("P-HER helps", "p_her", lambda row: True)
+
+
+def verdict(higher, without, with_, papers=(0.2, 0.6)):
+    job, cell = fake([row(p_her=i, LGR_z=str(papers[i])) for i in (0, 1)], lgr_z=[without, with_])
+    return comparison.verdict(P_HER, comparison.entries([job], {"fake": cell}), higher)
+
+
+def test_verdicts_are_of_paired_seeds():
+    spread = np.array([0.0, 0.4, 0.2])  # far more than the gain, and the same with and without
+    claim = verdict(True, spread, spread + [0.29, 0.3, 0.31])
+    assert claim.verdict == HOLDS
+    assert claim.measured == pytest.approx(0.3)
+    assert claim.paper == "+0.400"
+    assert verdict(True, spread, spread - 0.3).verdict == FAILS
+    assert verdict(False, spread, spread - 0.3, papers=(0.6, 0.2)).verdict == HOLDS
+
+
+def test_a_claim_without_its_cells_is_not_tested():
+    job, cell = fake([row(p_her=i) for i in (0, 1)])
+    other = job._replace(name="other")
+    claim = comparison.verdict(P_HER, comparison.entries([job, other], {"fake": cell}), True)
+    assert claim.verdict == NOT_TESTED
+    assert claim.measured is None
+    assert "1 of 2 pairs" in claim.sentence
+
+
+def test_missing_rows_are_shown_and_counted():
+    """Better, equal and worse by LGR_v; and a program that has not been run."""
+    rows = [row(LGR_v="0.9"), row(p_her=1, LGR_v="0.5")]
+    job, cell = fake(rows, lgr_v=[[0.5, 0.51, 0.52], [0.4, 0.5, 0.6]], lgr_z=0.95)
+    other = job._replace(name="other", rows=(row(size=1000),))
+    outcome = comparison.compare([job, other], {"fake": cell}, (P_HER,), True)
+    assert outcome.tables["Rows against the paper"].rows[0] == ["LGR_v(s)", "1", "1", "0", "0", "1"]
+    (table,) = (t for title, t in outcome.tables.items() if title.startswith("Ant beside"))
+    assert [r[1].split()[-1] for r in table.rows] == ["▲", "=", "–"]
+    assert [r[-1] for r in table.rows] == ["1,000 × 3", "1,000 × 3", NOT_RUN]
+    assert [r[2] for r in outcome.tables["What stands behind each program"].rows] == ["1,000", NOT_RUN]
+    assert "2 of 3 rows: 1 better, 1 equal, 0 worse; 1 not run" in outcome.finding
+    assert {"Beside the paper", "Learning curves, Ant"} == set(outcome.figures)
+
+
+def test_skills_that_are_known_but_stand_still_are_a_finding():
+    rows = [row(), row(p_her=1), row(size=1000)]
+    job, cell = fake(rows, lgr_z=[[0.95], [0.95], [0.3]], lgr_v=[[1.6], [0.4], [1.6]])
+    text = comparison.stillness(comparison.entries([job], {"fake": cell}), True)
+    assert "stands still has LGR_v 1.500; of 2 rows with LGR(z) ≥ 0.9, 1 do not beat it" in text
+    assert "0.10 m/s (median of 3 rows), those of the targets by 1.20" in text
+
+
+def test_without_target_states_nothing_is_claimed_of_them():
+    job, cell = fake([row()])
+    cell["targets"] = {"count": 0}
+    (entry,) = comparison.entries([job], {"fake": cell})
+    assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
+    assert comparison.marked(entry, "F", True) == EQUAL
+    assert comparison.stillness([entry], True) == ""
+
+
+def test_a_program_takes_as_long_as_one_like_it_did():
+    config = resolve(grid.jobs(discrete.GRID, Ask(steps=1_000_000, seeds=2))[0].config)
+    assert planning.seconds(config, []) == (planning.assumed(config), False)
+    cell = {"config": json.loads(config.to_json()), "hardware": cells.machine()}
+    cell |= {"runs": 8, "steps": 500_000, "wall_seconds": 100.0}
+    assert planning.seconds(config, [cell, cell | {"hardware": "another"}]) == (100.0, True)
+    assert not planning.seconds(config, [cell | {"config": cell["config"] | {"env": "Ant"}}])[1]
+
+
+def shrink(patch):
+    """Two programs of two rows, on the point mass."""
+    rows = [row("pointmass", size, p_her=p_her) for size in (2, 3) for p_her in (0, 1)]
+    patch.setattr(grid, "paper_rows", lambda table: rows)
+    patch.setattr(grid, "QUICK", TINY)
+    patch.setitem(EXPERIMENTS, "discrete", discrete.GRID._replace(asides=(), contrasts=(P_HER,)))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    shrink(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """The folder of an experiment that was run once, to be left as it is."""
+    out = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch)
+        assert run(out) == 0
+    return out
+
+
+@pytest.fixture
+def finished(small, uninterrupted, tmp_path):
+    shutil.copytree(uninterrupted, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "discrete-quick"
+
+
+def run(folder, *options):
+    return main(["reproduce", "discrete", "--quick", "--out", str(folder), *options])
+
+
+def numbers(folder):
+    found = {path.name: json.loads(path.read_text()) for path in (folder / "discrete-quick" / "cells").glob("*.json")}
+    return {name: (cell["final"], cell["curves"], cell["config"]) for name, cell in found.items()}
+
+
+def interrupt_training(monkeypatch):
+    """Ctrl-C at the third evaluation of the first program."""
+    original, calls = training.append_line, []
+
+    def append(*arguments):
+        original(*arguments)
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(training, "append_line", append)
+
+
+def interrupt_measuring(monkeypatch):
+    def finish(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cells, "finish", finish)
+
+
+def leave_nothing_but_a_lock(monkeypatch):
+    """As a kill does before the configuration is written."""
+
+    def train(config, folder):
+        folder.mkdir(parents=True)
+        (folder / ".lock").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grid, "train", train)
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_training, interrupt_measuring, leave_nothing_but_a_lock])
+def test_an_interrupted_experiment_continues_bit_for_bit(
+    uninterrupted, small, tmp_path, interrupt, capsys, monkeypatch
+):
+    (tmp_path / "discrete-quick" / "cells").mkdir(parents=True)
+    other = "discrete-quick/cells/pointmass-G3.json"  # as if from another machine
+    shutil.copy(uninterrupted / other, tmp_path / other)
+    with monkeypatch.context() as patch:
+        interrupt(patch)
+        assert run(tmp_path) == 130
+    assert "the same command continues" in capsys.readouterr().err
+    assert len(numbers(tmp_path)) == 1
+    assert run(tmp_path) == 0
+    said = capsys.readouterr()
+    verb = "starts" if interrupt is leave_nothing_but_a_lock else "continues"
+    assert f"[2/2] pointmass-G2: {verb}; about" in said.err
+    assert "report:" in said.out
+    assert len(numbers(tmp_path)) == 2
+    assert numbers(tmp_path) == numbers(uninterrupted)
+
+
+def test_what_an_experiment_leaves(finished):
+    result = json.loads((finished / "result.json").read_text())
+    assert result["command"] == "vgcrl reproduce discrete --quick"
+    assert "smoke test of the pipeline, not comparable" in (finished / "report.html").read_text()
+    assert {"Beside the paper", "Learning curves, pointmass"} == set(result["figures"])
+    for program in result["programs"].values():
+        assert program["updates_per_step"] == 0.125
+        assert program["envs"] == 4
+        assert {"hardware", "versions", "minutes_per_row", "steps", "seeds"} <= program.keys()
+    assert not list(finished.rglob("*.safetensors"))
+    assert len(list((finished / "runs").rglob("metrics.jsonl"))) == 2
+
+
+def test_a_finished_program_is_not_repeated_without_its_run(finished, capsys, monkeypatch):
+    before = {p: p.stat().st_mtime_ns for p in (finished / "cells").iterdir()}
+    shutil.rmtree(finished / "runs")
+    monkeypatch.setattr(grid, "train", None)
+    assert run(finished.parent) == 0
+    assert {p: p.stat().st_mtime_ns for p in (finished / "cells").iterdir()} == before
+    assert "2 programs done" in capsys.readouterr().err
+
+
+def cut(text):
+    return text[: len(text) // 2]
+
+
+def without_seeds(text):
+    return json.dumps({k: v for k, v in json.loads(text).items() if k != "seeds"})
+
+
+def with_fewer_numbers(text):
+    cell = json.loads(text)
+    return json.dumps(cell | {"final": {k: v[:1] for k, v in cell["final"].items()}})
+
+
+@pytest.mark.parametrize("damage", [cut, without_seeds, with_fewer_numbers, lambda text: "[]", lambda text: ""])
+def test_a_damaged_cell_is_named(finished, damage, capsys):
+    path = finished / "cells" / "pointmass-G3.json"
+    path.write_text(damage(path.read_text()))
+    assert run(finished.parent) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert str(path) in said
+    assert "delete it" in said
+
+
+def test_a_program_that_another_process_trains_is_waited_for(small, tmp_path, capsys, monkeypatch):
+    (job,) = (job for job in grid.jobs(EXPERIMENTS["discrete"], Ask(quick=True)) if job.name == "pointmass-G2")
+    lock = tmp_path / "discrete-quick" / "runs" / "pointmass-G2.lock"
+    lock.parent.mkdir(parents=True)
+    held = lock.open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    monkeypatch.setattr(grid.time, "sleep", lambda seconds: held.close())
+    assert run(tmp_path) == 0
+    said = capsys.readouterr().err
+    assert said.index("pointmass-G3: starts") < said.index("waiting for") < said.index("pointmass-G2: starts")
+    assert cells.read(tmp_path / "discrete-quick", job)["seeds"] == [0, 1]
+
+
+def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys, monkeypatch):
+    original = grid.train
+
+    def train(config, folder):
+        if config.goal_dim == 2:
+            raise UsageError("observation not finite")
+        return original(config, folder)
+
+    monkeypatch.setattr(grid, "train", train)
+    assert run(tmp_path) == 2
+    assert "1 of 2 programs failed: pointmass-G2: observation not finite" in capsys.readouterr().err
+    assert list(numbers(tmp_path)) == ["pointmass-G3.json"]
+    assert NOT_RUN in (tmp_path / "discrete-quick" / "report.html").read_text()
+
+
+def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(grid, "work", lambda *_: time.sleep(60))
+    assert run(tmp_path, "--minutes", "0.001") == 0
+    assert "stopped and saved" in capsys.readouterr().err
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_plan_is_all_that_a_dry_run_does(tmp_path, capsys):
+    assert (
+        main(["reproduce", "discrete", "--env", "Ant", "--goal-dim", "10,1000", "--dry-run", "--out", str(tmp_path)])
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert [line.split()[0] for line in said.splitlines()[2:4]] == ["Ant-G10", "Ant-G1000"]
+    assert "GiB" in said
+    assert "2 programs, 4 rows, 0 programs done" in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["discrete", "--env", "Ants"], "did you mean Ant?"),
+        (["discrete", "--env", "Walker"], "valid: HalfCheetah, Ant, Humanoid"),
+        (["discrete", "--goal-dim", "30"], "valid: 10, 20, 50, 200, 1000"),
+        (["continuous", "--goal-dim", "10,50"], "valid: 2, 5, 10, 20"),
+        (["continuous", "--quick", "--env", "Ant"], "valid: HalfCheetah"),
+        (["discrete", "--minutes", "0"], "--minutes 0 is out of range"),
+        (["discrete", "--steps", "0"], "valid: an integer of at least 1"),
+        (["windy", "--env", "Ant"], "--env does not apply to windy"),
+        (["spectral", "--dry-run"], "valid with: discrete, continuous"),
+        (["all", "--goal-dim", "10"], "--goal-dim does not apply to windy"),
+    ],
+)
+def test_bad_input_is_one_line(options, expected, tmp_path, capsys):
+    assert main(["reproduce", *options, "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert expected in said[0]
+    assert not list(tmp_path.iterdir())
