@@ -362,7 +362,8 @@ def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys
 
 def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(grid, "work", lambda *_: time.sleep(60))
-    assert run(tmp_path, "--minutes", "0.001") == 0
+    monkeypatch.setattr(planning, "memory", lambda config: 0.0)
+    assert run(tmp_path, "--minutes", "0.02") == 0
     assert "stopped and saved" in capsys.readouterr().err
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 

@@ -50,9 +50,8 @@ def learn(reward, terminal, steps, discount=0.9):
         action = jax.random.uniform(key_action, (64, 1), minval=-1.0, maxval=1.0)
         ones = jnp.ones((64, 1))
         batch = Transition(ones, action, ones, ones, jnp.full(64, terminal))
-        return agent.update(
-            state, batch, reward(action[:, 0]), jnp.float32(3e-3), jax.random.normal(key_update, (2, 64, 1))
-        )[0]
+        noise = jax.random.normal(key_update, (2, 64, 1))
+        return agent.update(state, batch, reward(action), ones, jnp.float32(3e-3), noise)[0]
 
     state = jax.jit(lambda s: jax.lax.fori_loop(0, steps, body, s))(agent.init(jax.random.key(0)))
     return agent, state
@@ -63,7 +62,7 @@ def test_probe_one_step():
     agent, state = learn(lambda a: -((a - 0.5) ** 2), terminal=True, steps=1500)
     line = jnp.linspace(-0.9, 0.9, 7)[:, None]
     q = values(state.critics, jnp.ones((7, 2)), line)
-    np.testing.assert_allclose(q, np.tile(-((line[:, 0] - 0.5) ** 2), (2, 1)), atol=0.05)
+    np.testing.assert_allclose(q[..., 0], np.tile(-((line[:, 0] - 0.5) ** 2), (2, 1)), atol=0.05)
     best = agent.best(state, jnp.ones(1), jnp.ones(1))
     assert float(best[0]) == pytest.approx(0.5, abs=0.1)
 

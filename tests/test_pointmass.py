@@ -110,7 +110,7 @@ def test_environment_contract(name):
     same = np.asarray((out.obs == out.next_obs).all(-1))
     assert np.array_equal(same, ~last)
     starts = np.concatenate([first, out.obs[spec.horizon - 1], out.obs[-1]])
-    assert len(np.unique(starts[:, 0])) == 12, "every episode has a fresh start"
+    assert len(np.unique(starts, axis=0)) == 12, "every episode has a fresh start"
 
 
 def test_projection_is_applied_to_positions_and_velocities():

@@ -21,6 +21,7 @@ from vgcrl.logs import to_json
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
 Cell = dict[str, Any]  # a finished program as on disk
 
+STEPS = 10_000_000  # the paper's
 KEPT = (*training.SUMMARISED, "episode_steps")
 NEEDED = ("config", "settings", "seeds", "steps", "runs", "envs", "updates_per_step", "episodes", "targets", "final")
 NEEDED += ("curves", "strips", "wall_seconds", "minutes_per_row", "hardware", "versions")

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
-from vgcrl.experiments.cells import Cell, Job, Row
+from vgcrl.experiments.cells import STEPS, Cell, Job, Row
 from vgcrl.figures import LABELS
 from vgcrl.metrics import interval
 from vgcrl.tables import Table, with_interval
@@ -21,9 +21,7 @@ COLUMNS = {"lgr_v": "LGR_v", "F": "F", "lgr_z": "LGR_z", "lgr_s": "LGR_s"}  # ou
 AIMED = ("lgr_s", "lgr_v")  # need target states
 POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
-LEGEND = (
-    "▲ better than the paper's, = the paper's is inside our 95 % interval, ▼ worse; not marked where there is one seed"
-)
+LEGEND = "▲ better, = the paper's value is inside our 95 % interval, ▼ worse"
 
 
 class Contrast(NamedTuple):
@@ -195,6 +193,19 @@ def headline(rows: list[Entry], higher: bool) -> str:
     )
 
 
+def extent(jobs: list[Job], cells: dict[str, Cell]) -> str:
+    """How much of the experiment stands behind the numbers."""
+    steps, seeds = ([f(cell) for cell in cells.values()] for f in (lambda c: c["steps"], lambda c: len(c["seeds"])))
+    return (
+        f"{len(cells)} of {len(jobs)} programs finished: {least_to_most(steps)} steps of the paper's {STEPS:,}, "
+        f"{least_to_most(seeds)} seeds; the last table has each."
+    )
+
+
+def least_to_most(values: list[int]) -> str:
+    return " to ".join(f"{x:,}" for x in sorted({min(values), max(values)}))
+
+
 def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
     """Mean over seeds, and from the lowest to the highest; the paper's last value as a cross."""
     curves = entry.cell["curves"] if entry.cell else {}
@@ -283,4 +294,5 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, 
         figures["Early training"] = curves(aside)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
-    return Outcome(claims, tables, figures, f"{headline(table, higher)} {stillness(table, higher)}".strip())
+    finding = " ".join((headline(table, higher), extent(jobs, cells), stillness(table, higher))).strip()
+    return Outcome(claims, tables, figures, finding)

@@ -18,10 +18,10 @@ from vgcrl.config import Config, one_of
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
-from vgcrl.experiments.cells import Cell, Exam, Job, Row, cell_path, run_path
+from vgcrl.experiments.cells import STEPS, Cell, Exam, Job, Row, cell_path, run_path
 from vgcrl.experiments.comparison import Contrast
 
-STEPS, SEEDS = 10_000_000, 3  # the paper's
+SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
 EXAM, QUICK_EXAM = Exam(episodes=50), Exam(episodes=8, targets=8)
 PATIENCE = 5.0  # seconds between two looks at programs that other processes train
@@ -232,20 +232,24 @@ def report(
     return conclude(folder, result, outcome.figures, say)
 
 
-def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: list[str], say: Say) -> Ending:
-    """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
-    every = jobs(grid, ask)
-    selected = select(every, ask)
-    done = cells.read_all(folder, every)
-    say(f"{name}: {grid.claim}")
+def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
+    done = cells.read_all(folder, selected)
     estimates = [planning.estimate(job, folder, done) for job in selected]
     for line in (*planning.aligned(planning.table(estimates, done)), planning.total(estimates)):
         say(line)
-    if ask.dry_run:
-        return Ending(None)
-    started, stopped, failed = time.monotonic(), False, []
+
+
+def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: list[str], say: Say) -> Ending:
+    """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
+    every = jobs(grid, ask)
+    selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
+    cells.read_all(folder, every)  # a damaged file is found before anything starts
+    say(f"{name}: {grid.claim}")
     try:
         with budget(ask.minutes):
+            say_plan(selected, folder, say)
+            if ask.dry_run:
+                return Ending(None)
             failed = work(selected, folder, QUICK_EXAM if ask.quick else EXAM, say)
     except KeyboardInterrupt:
         stopped = True
