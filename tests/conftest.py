@@ -5,6 +5,7 @@ from pathlib import Path
 
 CACHE = Path(__file__).parent.parent / ".jax_cache"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # also for the commands that tests start
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # tests compile more than they run
 
 import jax  # noqa: E402
 

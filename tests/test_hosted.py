@@ -59,7 +59,9 @@ def leaves(tree):
     return [np.asarray(x) for x in jax.tree.leaves(plain)]
 
 
-@pytest.mark.parametrize("ratio", [0.5, 0.125])  # several updates an iteration; several steps
+@pytest.mark.parametrize(
+    "ratio", [0.5, pytest.param(0.125, marks=pytest.mark.slow)]
+)  # several updates an iteration; several steps
 def test_equals_the_native_loop(monkeypatch, ratio):
     """Simulating while the device learns changes nothing of what is computed, up to rounding: programs differ."""
     config = resolve(Config(**{**TINY, "updates_per_step": ratio}))

@@ -23,7 +23,10 @@ VARIANTS = {
 CASES = {**{name: (name, {}) for name in METHODS}, **VARIANTS}
 
 
-@pytest.mark.parametrize("case", CASES)
+SLOW = ("full, anywhere", "windy full covariance", "mixture, HER, later")  # parts that others exercise too
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow if c in SLOW else ()) for c in CASES])
 def test_method_contract(case):
     """Trains, evaluates, summarises; every number is finite, every part of λ that should move has moved."""
     method, changes = CASES[case]
