@@ -150,6 +150,14 @@ def test_other_layout_is_refused(tmp_path, capsys, monkeypatch):
     assert "layout 2, this version reads layout 99" in capsys.readouterr().err
 
 
+def test_configuration_of_another_version_is_refused(whole, tmp_path, capsys):
+    values = json.loads((whole / "config.json").read_text())
+    del values["critic"]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert main(["resume", str(tmp_path)]) == 2
+    assert "no 'critic', which this version needs" in capsys.readouterr().err
+
+
 def test_one_process_at_a_time(whole, capsys):
     with training._locked(whole):
         assert main(["resume", str(whole)]) == 2

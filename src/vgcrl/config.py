@@ -138,6 +138,9 @@ class Config:
         unknown = sorted(set(values) - known)
         if unknown:
             raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(known))}")
+        missing = sorted(known - set(values))
+        if missing:
+            raise UsageError(f"config.json: no {missing[0]!r}, which this version needs; valid: a run of this version")
         typed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         return Config(**typed)
 
@@ -254,13 +257,6 @@ def _default_features(c: Config, spec: EnvSpec) -> tuple[int, ...]:
     return spec.features if known or not METHODS[c.method].bounded else spec.velocity or spec.features
 
 
-_WHY = {
-    "infogail": "its q sees the action, and a goal cannot be read off a later state alone",
-    "dads": "its q sees a transition, and a goal cannot be read off a later state alone",
-    "discern": "its q is a softmax over a goal and decoys, a sample of which is no state that was reached",
-}
-
-
 def _or(names: Iterable[str]) -> str:
     return " or ".join(names)
 
@@ -294,9 +290,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         )
     relabel = c.relabel if c.relabel is not None else method.relabel
     if relabel not in method.relabels:
-        raise UsageError(
-            f"--relabel {relabel} cannot serve {c.method}: {_WHY[c.method]}; valid: {_or(method.relabels)}"
-        )
+        raise UsageError(f"--relabel {relabel} cannot serve {c.method}: {method.why}; valid: {_or(method.relabels)}")
     critic = c.critic if c.critic is not None else method.critic
     if critic == "successor" and posterior not in LINEAR:
         raise UsageError(

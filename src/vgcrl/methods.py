@@ -21,6 +21,7 @@ class Method(NamedTuple):
     goal_dim_min: int = 1
     spectral: bool = True  # q has layers that spectral normalisation can bound
     relabels: tuple[str, ...] = tuple(RELABELS)
+    why: str = ""  # not the others
     bounded: bool = False  # goals are states, uniform over their range, which must be known
     sight: str = "state"  # what q sees of a step
     critic: str = "scalar"
@@ -109,6 +110,7 @@ METHODS = {
         goal_dim=10,
         goal_dim_min=2,
         relabels=("none",),
+        why="its q sees the action, and a goal cannot be read off a later state alone",
         sight="action",
     ),
     "discern": Method(
@@ -121,6 +123,7 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         relabels=("none", "her"),
+        why="its q is a softmax over a goal and decoys, a sample of which is no state that was reached",
         posterior_rate=0.1,  # before goals are reached the likelihood makes all states alike
     ),
     "visr": Method(
@@ -146,6 +149,7 @@ METHODS = {
         goal_dim=10,
         goal_dim_min=2,
         relabels=("none",),
+        why="its q sees a transition, and a goal cannot be read off a later state alone",
         sight="transition",
     ),
 }

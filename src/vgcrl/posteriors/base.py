@@ -53,9 +53,6 @@ class Build(NamedTuple):
     image: tuple[int, ...] = ()  # shape of the features where they are a picture
 
 
-SIGHTS = ("state", "action", "transition")
-
-
 class Seen(eqx.Module):
     """What q is shown of a step (s, a, s'): some dimensions of s'; of s, and the action; or of s and s'."""
 

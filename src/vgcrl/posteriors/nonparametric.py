@@ -23,10 +23,9 @@ def _unit(x: Array) -> Array:
     return x / jnp.sqrt(jnp.sum(x**2) + 1e-12)
 
 
-def _apart(states: Array, others: Array) -> Array:
-    """Squared distance of each state to the nearest of `others` that is not itself."""
-    square = jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
-    return jnp.min(jnp.where(square == 0, jnp.inf, square), axis=1)
+def _squares(states: Array, others: Array) -> Array:
+    """Squared distance of each state to each of `others`."""
+    return jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
 
 
 class Similarity(eqx.Module):
@@ -50,10 +49,9 @@ class Similarity(eqx.Module):
         proposed = states[jax.random.randint(key_proposed, (PROPOSED,), 0, states.shape[0])]
         places = jax.random.randint(key_places, (PROPOSED,), 0, MEMORY)
         present = self.memory[places]
-        square = jnp.sum((present[:, None] - self.memory[None]) ** 2, axis=-1)
         own = jnp.arange(MEMORY)[None] == places[:, None]
-        crowded = jnp.min(jnp.where(own, jnp.inf, square), axis=1)
-        better = _apart(proposed, self.memory) > crowded
+        crowded = jnp.min(jnp.where(own, jnp.inf, _squares(present, self.memory)), axis=1)
+        better = jnp.min(_squares(proposed, self.memory), axis=1) > crowded
         memory = self.memory.at[places].set(jnp.where(better[:, None], proposed, present))
         decoys = memory[jax.random.randint(key_decoys, (DECOYS,), 0, MEMORY)]
         return Similarity(self.net.refresh(), memory, decoys)
