@@ -40,7 +40,7 @@ def test_every_published_row_is_one_setting_of_one_program(name):
         config = resolve(job.config)
         assert config.steps == 10_000_000
         assert config.seeds == 3
-        assert (config.envs, config.updates_per_step) == (128, 0.25)
+        assert (config.envs, config.updates_per_step) == (128, 0.125)
         run = [
             (
                 config.env,
@@ -60,7 +60,7 @@ def test_every_published_row_is_one_setting_of_one_program(name):
 def test_early_training_has_one_environment_and_all_techniques():
     (job,) = (job for job in grid.jobs(discrete.GRID, Ask()) if "early" in job.name)
     config = resolve(job.config)
-    assert (config.envs, config.updates_per_step, config.goal_dim, config.steps) == (1, 1.0, 200, 200_000)
+    assert (config.envs, config.updates_per_step, config.goal_dim, config.steps) == (1, 1.0, 200, 100_000)
     assert [(s["relabel_fraction"], s["spectral_norm"]) for s in config.settings] == [
         (0, 0),
         (0.5, 0),
@@ -105,7 +105,7 @@ def row(env="Ant", size=200, posterior="categorical", p_her=0, sn=0, **numbers):
 def fake(rows, **final):
     """A job and its cell: metric -> (setting, seed)."""
     job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Ask())[0].config)
-    final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "lgr_z": 0.5} | final
+    final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
     cell = {
         "config": {},

@@ -23,7 +23,8 @@ LABELS = {
     "lgr_z": "LGR(z)",
     "lgr_s": "LGR(s)",
     "lgr_v": "LGR_v(s)",
-    "spread_v": "velocity spread",
+    "spread_v": "velocity spread, m/s",
+    "spread_x": "spread of distance, m",
     "log_q": "E[log q]",
 }
 

@@ -18,6 +18,9 @@ from vgcrl.posteriors import Seen
 from vgcrl.rollout import Measure, Moment, Tally, sample_goals
 from vgcrl.types import EnvSpec
 
+# What only a body with velocities has: LGR_v, and how mean velocities and distances covered differ between skills.
+MOVING = ("lgr_v", "spread_v", "spread_x")
+
 
 def plan(goals: GoalSpace, q: Seen, key: Array, count: int, targets: Array) -> Array:
     """Goals of all episodes: `count` from the prior, then one for each target state (Algorithm 1)."""
@@ -51,12 +54,17 @@ def conclude(goals: GoalSpace, q: Seen, spec: EnvSpec, tally: Tally, z: Array, t
         out["error"] = jnp.mean((embed(pursued) - embed(recovered)) ** 2, axis=0)
     square = (tally.final.next_obs[count:] - targets) ** 2
     out["lgr_s"] = jnp.mean(jnp.sum(square, axis=-1))
-    out["lgr_v"], out["spread_v"] = jnp.full((), jnp.nan), jnp.full((), jnp.nan)
+    out |= dict.fromkeys(MOVING, jnp.full((), jnp.nan))
     if spec.velocity:
         out["lgr_v"] = jnp.mean(jnp.sum(square[:, jnp.array(spec.velocity)], axis=-1))
-        drift = sums["velocity"] / steps[:, None]  # mean velocity of each episode
-        out["spread_v"] = jnp.sqrt(jnp.mean(jnp.var(drift, axis=0)))
+        out["spread_v"] = spread(sums["velocity"] / steps[:, None])
+        out["spread_x"] = spread(sums["velocity"] * spec.seconds)
     return out
+
+
+def spread(x: Array) -> Array:
+    """Standard deviation over episodes, of all dimensions together."""
+    return jnp.sqrt(jnp.mean(jnp.var(x, axis=0)))
 
 
 def interval(values: Any) -> list[float] | None:

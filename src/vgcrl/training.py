@@ -20,12 +20,12 @@ from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.hosted import compile_config
 from vgcrl.logs import Display, Events, append_line, read_lines, truncate_lines
-from vgcrl.metrics import interval
+from vgcrl.metrics import MOVING, interval
 from vgcrl.program import Program, RunState
 
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
-SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", "lgr_v", "spread_v")
+SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
 
 
 class Run(NamedTuple):
@@ -48,7 +48,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
     rows = []
     for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
         row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
-        row |= {} if program.spec.velocity else dict.fromkeys(("lgr_v", "spread_v"))
+        row |= {} if program.spec.velocity else dict.fromkeys(MOVING)
         native = row["posterior"] and config.native
         facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
         row["posterior"] |= facts

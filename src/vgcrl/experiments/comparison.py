@@ -18,6 +18,7 @@ from vgcrl.tables import Table, with_interval
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
 COLUMNS = {"lgr_v": "LGR_v", "F": "F", "lgr_z": "LGR_z", "lgr_s": "LGR_s"}  # ours -> the paper's
+SPREAD = ("spread_v", "spread_x")
 AIMED = ("lgr_s", "lgr_v")  # need target states
 POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
@@ -97,7 +98,7 @@ def summary(rows: list[Entry], higher: bool) -> Table:
 
 
 def beside(rows: list[Entry], higher: bool) -> Table:
-    """Every row: ours with its mark, then the paper's, metric by metric; the spread of velocities is ours only."""
+    """Every row: ours with its mark, then the paper's, metric by metric; how far skills spread is ours only."""
 
     def ours(entry: Entry, metric: str) -> str:
         x = entry.values(metric)
@@ -108,9 +109,11 @@ def beside(rows: list[Entry], higher: bool) -> Table:
         state = f"{entry.cell['steps']:,} × {len(entry.cell['seeds'])}" if entry.cell else NOT_RUN
         pairs = [(ours(entry, metric), entry.row.get(column, "–")) for metric, column in COLUMNS.items()]
         name = f"|G| = {entry.row['goal_dim']}, {technique(entry.row)}"
-        out.append([name, *pairs[0], ours(entry, "spread_v"), *(text for pair in pairs[1:] for text in pair), state])
+        spread = [ours(entry, metric) for metric in SPREAD]
+        out.append([name, *pairs[0], *spread, *(text for pair in pairs[1:] for text in pair), state])
     heads = [[LABELS[metric], "paper"] for metric in COLUMNS]
-    return Table(["", *heads[0], LABELS["spread_v"], *(h for pair in heads[1:] for h in pair), "steps × seeds"], out)
+    spread = [LABELS[metric] for metric in SPREAD]
+    return Table(["", *heads[0], *spread, *(h for pair in heads[1:] for h in pair), "steps × seeds"], out)
 
 
 def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:

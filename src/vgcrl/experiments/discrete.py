@@ -12,7 +12,7 @@ EARLY = Aside(
         for p_her in "01"
     ),
     # As the paper trained: little data, each step of it learned from once.
-    {"steps": 200_000, "envs": 1, "updates_per_step": 1.0, "replay": 200_000, "evaluate_every": 20_000},
+    {"steps": 100_000, "envs": 1, "updates_per_step": 1.0, "replay": 100_000, "evaluate_every": 10_000},
     {"steps": 2_000, "envs": 1, "updates_per_step": 1.0, "evaluate_every": 1_000},
 )
 GRID = Grid(

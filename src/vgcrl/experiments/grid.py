@@ -25,6 +25,8 @@ SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
 EXAM, QUICK_EXAM = Exam(episodes=50), Exam(episodes=8, targets=8)
 PATIENCE = 5.0  # seconds between two looks at programs that other processes train
+# Data in plenty from 128 environments: an update for eight steps of it. Curves are drawn from a few episodes.
+WHOLE: dict[str, Any] = {"steps": STEPS, "seeds": SEEDS, "updates_per_step": 0.125, "evaluate_episodes": 10}
 QUICK: dict[str, Any] = {
     "steps": 10_000,
     "seeds": 2,
@@ -34,7 +36,6 @@ QUICK: dict[str, Any] = {
     "replay": 10_000,
     "random_steps": 1_000,
     "updates_per_step": 0.125,
-    "evaluate_every": 5_000,
     "evaluate_episodes": 8,
     "horizon": 200,
 }
@@ -103,7 +104,8 @@ def published(grid: Grid, quick: bool) -> list[Row]:
 def jobs(grid: Grid, ask: Ask) -> list[Job]:
     """Every program of the experiment."""
     asked = {k: v for k, v in (("steps", ask.steps), ("seeds", ask.seeds)) if v is not None}
-    sizes = (QUICK if ask.quick else {"steps": STEPS, "seeds": SEEDS}) | asked
+    sizes = (QUICK if ask.quick else WHOLE) | asked
+    sizes.setdefault("evaluate_every", -(-sizes["steps"] // 10))
     groups: dict[str, list[Row]] = {}
     for row in published(grid, ask.quick):
         groups.setdefault(name(grid, row), []).append(row)

@@ -17,6 +17,7 @@ from vgcrl import training
 from vgcrl.config import Config
 from vgcrl.distributions import VonMisesFisher
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge
+from vgcrl.figures import LABELS
 from vgcrl.goals import Discrete, GoalSpace, Visited
 from vgcrl.methods import METHODS
 from vgcrl.metrics import interval
@@ -24,12 +25,12 @@ from vgcrl.program import KAPPA
 from vgcrl.tables import Table, number, with_interval
 
 BODY = "HalfCheetah"
-SHOWN = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "spread of velocity": "spread_v"}
+SHOWN = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v", "spread_x")
 
 
 def runs(quick: bool) -> dict[str, Config]:
     small = partial(Config, env="pointmass", seeds=5, steps=40_000 if quick else 60_000)
-    large = partial(Config, env=BODY, seeds=3, steps=500_000)
+    large = partial(Config, env=BODY, seeds=3, steps=500_000, evaluate_every=100_000)
     programs = {f"pointmass-{name}": small(name) for name in METHODS}
     return programs if quick else programs | {f"{BODY}-{name}": large(name) for name in METHODS}
 
@@ -60,7 +61,7 @@ def row(run: Path) -> list[str]:
     config, (first, last) = training.read_config(run), lines(run)
     best = {"F": best_f(config), "lgr_z": type(goal_space(config)).lgr_best, "lgr_s": 0.0, "lgr_v": 0.0}
     cells = [config.method]
-    for name in SHOWN.values():
+    for name in SHOWN:
         chance, top = first["mean"][name], best.get(name)
         ends = ", ".join([f"chance {number(chance)}", *([f"best {number(top)}"] if top is not None else [])])
         cells.append(f"{with_interval(last['mean'][name], last['ci95'][name])} ({ends})")
@@ -104,7 +105,7 @@ def compare(found: dict[str, Path]) -> Outcome:
     envs = {training.read_config(run).env: None for run in found.values()}
     groups = {env: [run for run in found.values() if training.read_config(run).env == env] for env in envs}
     tables = {
-        f"{env}, {training.read_config(group[0]).steps:,} steps": Table(["method", *SHOWN], [row(r) for r in group])
+        f"{env}, {training.read_config(group[0]).steps:,} steps": Table(["method", *(LABELS[name] for name in SHOWN)], [row(r) for r in group])
         for env, group in groups.items()
     }
     return Outcome([claim(run) for run in found.values()], tables, {"F over training": curves(found)})

@@ -1,0 +1,35 @@
+"""What is concluded from episodes, against numpy."""
+
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vgcrl import metrics
+from vgcrl.goals import Discrete
+from vgcrl.rollout import Moment, Tally
+
+
+def test_velocities_and_distances_of_episodes_of_different_lengths():
+    random = np.random.default_rng(0)
+    paths = [random.normal(i, 1.0, (length, 2)) for i, length in enumerate((3, 7, 5, 4))]  # velocities at each step
+    targets = random.normal(size=(1, 3)).astype(np.float32)
+    last = np.stack([[path[-1, 0], 0.0, path[-1, 1]] for path in paths]).astype(np.float32)
+    lengths = jnp.array([float(len(path)) for path in paths])
+    sums = {
+        "F": jnp.zeros(4),
+        "lgr_z_steps": jnp.zeros(4),
+        "velocity": jnp.asarray(np.stack([path.sum(axis=0) for path in paths]), jnp.float32),
+    }
+    spec = SimpleNamespace(velocity=(0, 2), seconds=0.05)
+    q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
+    obs = jnp.asarray(last)
+    tally = Tally(obs, Moment(obs, obs, obs), jnp.zeros(4, bool), lengths, sums)
+    out = metrics.conclude(Discrete(2), q, spec, tally, jnp.zeros(4, jnp.int32), jnp.asarray(targets))
+    own = paths[:3]
+    means, distances = (np.stack([f(path) for path in own]) for f in (lambda p: p.mean(0), lambda p: 0.05 * p.sum(0)))
+    assert out["spread_v"] == pytest.approx(means.var(axis=0).mean() ** 0.5, rel=1e-5)
+    assert out["spread_x"] == pytest.approx(distances.var(axis=0).mean() ** 0.5, rel=1e-5)
+    assert out["lgr_v"] == pytest.approx(((last[3] - targets[0])[[0, 2]] ** 2).sum(), rel=1e-5)
+    assert out["episode_steps"] == pytest.approx(5.0)
