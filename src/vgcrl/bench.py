@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import numpy as np
 
 from vgcrl import peers, replay
 from vgcrl.config import Config, resolve
-from vgcrl.envs import vectorise
+from vgcrl.envs import cores, vectorise
 from vgcrl.errors import UsageError
 from vgcrl.hosted import Host, without
 from vgcrl.program import RunState, compiler_options
@@ -238,7 +237,7 @@ def bench(
     rows = [training_row(r, g, e, ratio, seconds, bandwidth) for r, g, e in shapes]
     theirs += [timing(seconds)] if timing else []
     out: dict[str, Any] = {
-        "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {os.cpu_count()} cores",
+        "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {cores()} cores",
         "versions": {name: version(name) for name in ("jax", "jaxlib", "mujoco")},
         "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "env": "HalfCheetah", "method": "diayn"},
         "training": rows,

@@ -104,6 +104,9 @@ def parser() -> Parser:
     experts.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each seed")
     experts.add_argument("--seeds", type=_AT_LEAST_ONE, default=3, metavar="K", help="the best serves each target [3]")
     experts.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments side by side in each run")
+    experts.add_argument(
+        "--updates-per-step", type=_PARSERS[float], metavar="U", help="gradient updates per environment step"
+    )
     experts.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
@@ -190,7 +193,7 @@ def _experts(args: argparse.Namespace) -> int:
     from vgcrl.experts import experts
 
     out = args.out or Path("targets") / f"{args.env}.safetensors"
-    found = experts(args.env, out, args.seeds, args.steps, args.envs, _say)
+    found = experts(args.env, out, args.seeds, args.steps, args.envs, args.updates_per_step, _say)
     if found is None:
         return 130
     rows = [

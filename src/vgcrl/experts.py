@@ -26,8 +26,10 @@ STATES = 6  # of each expert
 SIGMA = 0.2  # m/s: scale of the loss
 
 
-def configuration(env: str, seeds: int, steps: int | None, envs: int | None) -> Config:
-    make = partial(Config, "gcrl", env, features="velocity", posterior="state-huber", sigma=SIGMA)
+def configuration(env: str, seeds: int, steps: int | None, envs: int | None, ratio: float | None) -> Config:
+    make = partial(
+        Config, "gcrl", env, features="velocity", posterior="state-huber", sigma=SIGMA, updates_per_step=ratio
+    )
     steps = steps if steps is not None else find(env).sizes["steps"]
     config = resolve(make(seeds=seeds, steps=steps, envs=envs, evaluate_every=-(-steps // 4), evaluate_episodes=10))
     if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
@@ -50,33 +52,18 @@ def choose(path: np.ndarray, asked: np.ndarray, velocity: tuple[int, ...]) -> tu
     return np.concatenate(states), achieved[best, np.arange(len(asked))]
 
 
-def experts(
-    env: str,
-    out: Path,
-    seeds: int,
-    steps: int | None,
-    envs: int | None,
-    say: Callable[[str], None],
-) -> Experts | None:
-    """Trains what is missing beside `out`, then records; None where the user stopped it."""
-    config = configuration(env, seeds, steps, envs)
-    folder = out.with_suffix("")
-    if (folder / "config.json").exists() and training.read_config(folder) != config:
-        raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
-    if not training.finished(folder):
-        begun = (folder / "config.json").exists()
-        run = training.resume(folder) if begun else training.start(config, folder)
-        if run.interrupted:
-            say("stopped and saved; the same command continues")
-            return None
+def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
+    """What the newest checkpoint of a run of experts can do, as a file of target states."""
     program, runs, counters = training.restore(folder, say)
+    config = program.config
     asked = np.array(list(itertools.product(SPEEDS, repeat=len(program.spec.velocity))), np.float32)
     path = np.asarray(program.watch(runs, jnp.asarray(asked)))
     states, achieved = choose(path, asked, program.spec.velocity)
     facts = {
-        "command": f"vgcrl experts --env {env} --steps {config.steps} --seeds {seeds} --envs {config.envs}",
-        "env": env,
-        "seeds": seeds,
+        "command": f"vgcrl experts --env {config.env} --steps {config.steps} --seeds {config.seeds} --envs {config.envs} "
+        f"--updates-per-step {config.updates_per_step:g}",
+        "env": config.env,
+        "seeds": config.seeds,
         "steps": counters["step"],
         "updates_per_step": config.updates_per_step,
         "tolerance": TOLERANCE,
@@ -86,3 +73,26 @@ def experts(
     found = Experts(states, asked, achieved, facts)
     write(out, found)
     return found
+
+
+def experts(
+    env: str,
+    out: Path,
+    seeds: int,
+    steps: int | None,
+    envs: int | None,
+    ratio: float | None,
+    say: Callable[[str], None],
+) -> Experts | None:
+    """Trains what is missing beside `out`, then records; None where the user stopped it."""
+    config = configuration(env, seeds, steps, envs, ratio)
+    folder = out.with_suffix("")
+    if (folder / "config.json").exists() and training.read_config(folder) != config:
+        raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
+    if not training.finished(folder):
+        begun = (folder / "config.json").exists()
+        run = training.resume(folder) if begun else training.start(config, folder)
+        if run.interrupted:
+            say("stopped and saved; the same command continues")
+            return None
+    return record(folder, out, say)

@@ -60,8 +60,16 @@ class Program(NamedTuple):
 
 
 def compiler_options() -> dict[str, Any]:
-    """On CPUs, Eigen's matrix products: 1.15 times the updates/s of XLA's default library on two Neoverse-N1 cores."""
-    return {"xla_cpu_experimental_ynn_fusion_type": ""} if jax.default_backend() == "cpu" else {}
+    """What a backend needs to be told.
+
+    On CPUs, Eigen's matrix products: 1.15 times the updates/s of XLA's default library on two Neoverse-N1 cores.
+    On GPUs, kernels that do not need each other side by side: 1.6 times the updates/s of one run on an H200.
+    """
+    options = {
+        "cpu": {"xla_cpu_experimental_ynn_fusion_type": ""},
+        "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
+    }
+    return options.get(jax.default_backend(), {})
 
 
 class Parts(NamedTuple):

@@ -1,7 +1,6 @@
 """The registry of environments: the engines that run each, its options, and the sizes that suit it."""
 
 import difflib
-import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 
 from vgcrl.envs import batch, foreign, locomotion, mjx, pixels, pointmass, projection
-from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, vectorise
+from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, cores, vectorise
 from vgcrl.errors import UsageError
 
 
@@ -137,8 +136,8 @@ def find(name: str) -> EnvRow:
 def choose(row: EnvRow) -> str:
     """The engine for `auto`: MuJoCo on the CPU's cores is faster than MJX unless there are few beside a GPU."""
     default = next(iter(row.engines))
-    few = (os.cpu_count() or 1) < 4 and jax.default_backend() != "cpu"
+    few = cores() < 4 and jax.default_backend() != "cpu"
     return "mjx" if default == "mujoco" and few and mjx.missing() is None else default
 
 
-__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "Vectorised", "Worlds", "choose", "find", "vectorise"]
+__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "Vectorised", "Worlds", "choose", "cores", "find", "vectorise"]

@@ -5,6 +5,7 @@ and a fresh random start where an episode ended, to be traced into one program w
 `Worlds` are all environments of all runs in one object outside that program: they hold their own state.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +15,11 @@ import numpy as np
 from jax import Array
 
 from vgcrl.types import EnvSpec, Step
+
+
+def cores() -> int:
+    """Those that this process may use: several programs on one machine get their own with `taskset`."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Env(NamedTuple):

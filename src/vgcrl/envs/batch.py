@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from vgcrl.envs import locomotion
-from vgcrl.envs.base import Broken, generator
+from vgcrl.envs.base import Broken, cores, generator
 from vgcrl.envs.locomotion import Task
 from vgcrl.types import Step
 
@@ -23,7 +23,7 @@ class Batch:
         model = locomotion.load(task)
         self.spec = locomotion.specification(task, model, horizon)
         self.model, self.error = model, batch.SimulationError
-        self.sims = batch.Batch(model, runs * count)
+        self.sims = batch.Batch(model, runs * count, nthread=cores())
         self.qpos, self.qvel, self.ctrl = (self.sims.bind(name) for name in ("qpos", "qvel", "ctrl"))
         self.rich = {name: self.sims.bind(name) for name in locomotion.RICH} if task.rich else {}
         self.time = np.zeros(runs * count, np.int32)

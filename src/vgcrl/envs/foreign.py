@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from vgcrl.envs import locomotion
-from vgcrl.envs.base import Broken, generator
+from vgcrl.envs.base import Broken, cores, generator
 from vgcrl.envs.locomotion import Task
 from vgcrl.errors import UsageError
 from vgcrl.types import EnvSpec, Step
@@ -246,7 +246,7 @@ class Foreign:
         self.spec = describe(example, horizon)
         example.close()
         rows = runs * count
-        hands = min(workers or os.cpu_count() or 1, rows)
+        hands = min(workers or cores(), rows)
         self.rows = [range(rows * i // hands, rows * (i + 1) // hands) for i in range(hands)]
         kind = Remote if workers else Part
         try:

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from PIL import Image
 
 from vgcrl import filmstrip, targets, training
 from vgcrl.config import Config
+from vgcrl.envs import cores
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import hardware, member, put, versions
 from vgcrl.logs import to_json
@@ -90,7 +90,7 @@ def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> Non
 
 
 def machine() -> str:
-    return f"{hardware()}, {os.cpu_count()} cores"
+    return f"{hardware()}, {cores()} cores"
 
 
 class Exam(NamedTuple):

@@ -105,7 +105,9 @@ def compare(found: dict[str, Path]) -> Outcome:
     envs = {training.read_config(run).env: None for run in found.values()}
     groups = {env: [run for run in found.values() if training.read_config(run).env == env] for env in envs}
     tables = {
-        f"{env}, {training.read_config(group[0]).steps:,} steps": Table(["method", *(LABELS[name] for name in SHOWN)], [row(r) for r in group])
+        f"{env}, {training.read_config(group[0]).steps:,} steps": Table(
+            ["method", *(LABELS[name] for name in SHOWN)], [row(r) for r in group]
+        )
         for env, group in groups.items()
     }
     return Outcome([claim(run) for run in found.values()], tables, {"F over training": curves(found)})

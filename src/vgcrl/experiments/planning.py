@@ -1,6 +1,5 @@
 """What a grid will take: memory from the shapes of its programs, time from speeds measured before."""
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from vgcrl import training
 from vgcrl.config import Config, resolve
+from vgcrl.envs import cores
 from vgcrl.experiments.base import begun
 from vgcrl.experiments.cells import Cell, Job, machine, run_path
 from vgcrl.hosted import compile_config
@@ -44,7 +44,7 @@ def assumed(config: Config) -> float:
         learning = steps * config.updates_per_step * max(work / CPU_UPDATES, CPU_CALL)
     else:
         learning = steps * config.updates_per_step / np.interp(runs, list(GPU_UPDATES), list(GPU_UPDATES.values()))
-    simulation = steps / (SIMULATION.get(config.env, 1e6) * (os.cpu_count() or 1))
+    simulation = steps / (SIMULATION.get(config.env, 1e6) * cores())
     iterations = config.steps / (config.envs * config.schedule[0])
     return float(max(learning, simulation, iterations * ITERATION))
 
