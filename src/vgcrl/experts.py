@@ -60,8 +60,8 @@ def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
     path = np.asarray(program.watch(runs, jnp.asarray(asked)))
     states, achieved = choose(path, asked, program.spec.velocity)
     facts = {
-        "command": f"vgcrl experts --env {config.env} --steps {config.steps} --seeds {config.seeds} --envs {config.envs} "
-        f"--updates-per-step {config.updates_per_step:g}",
+        "command": f"vgcrl experts --env {config.env} --steps {config.steps} --seeds {config.seeds} "
+        f"--envs {config.envs} --updates-per-step {config.updates_per_step:g}",
         "env": config.env,
         "seeds": config.seeds,
         "steps": counters["step"],
