@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tiny import TINY, flags
+from tiny import flags
 from vgcrl import experts, targets
 from vgcrl.cli import main
 from vgcrl.config import Config, resolve
@@ -37,14 +37,10 @@ def test_a_miss_is_told_and_files_come_back(tmp_path):
     np.testing.assert_array_equal(targets.from_file(tmp_path / "a" / "x.safetensors", 3), np.ones((4, 3)))
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_the_command(tmp_path, capsys):
     """On the point mass, tiny: 49 experts; a second call records again without training again."""
-    small = {
-        k: v for k, v in TINY.items() if k not in ("steps", "seeds", "envs", "evaluate_every", "evaluate_episodes")
-    }
-    monkeypatch.setattr(experts, "Config", lambda *a, **k: Config(*a, **{**small, **k}))
     out = tmp_path / "pointmass.safetensors"
-    command = ["experts", "--env", "pointmass", "--steps", "320", "--seeds", "2", "--envs", "4", "--out", str(out)]
+    command = ["experts", "--env", "pointmass", "--out", str(out), *flags(steps=320, seeds=2, envs=4)]
     assert main(command) == 0
     said = capsys.readouterr().out
     assert f"{49 * 6} states of 49 experts" in said
@@ -52,7 +48,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     before = out.read_bytes()
     assert main(command) == 0
     assert out.read_bytes() == before
-    assert main([*command[:4], "640", *command[5:]]) == 2
+    assert main([*command, "--sigma", "0.3"]) == 2
     assert "trained otherwise" in capsys.readouterr().err
 
 

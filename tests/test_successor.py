@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from vgcrl import learner
-from vgcrl.agents.sac import sac
+from vgcrl.agents.sac import Agent, sac
 from vgcrl.config import Config, resolve
 from vgcrl.goals import Discrete, Sphere, TanhBox, cube
 from vgcrl.hosted import compile_config
 from vgcrl.networks import Linear
 from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
-from vgcrl.types import Transition
+from vgcrl.relabel import RELABELS
+from vgcrl.types import Knobs, Transition
 
 D = 3
 SPACES = {"categorical": Discrete(D), "vmf": Sphere(D), "gaussian-fixed": TanhBox(D)}
@@ -125,3 +126,25 @@ def test_losses_are_finite_with_every_linear_posterior(critic):
         jax.vmap(q)(jax.random.normal(KEY, (6, D))), jax.vmap(goals.sample)(jax.random.split(KEY, 6))
     )
     assert all(np.all(np.isfinite(x)) for x in w)
+
+
+@pytest.mark.parametrize("name", learner.CRITICS)
+def test_a_bonus_is_paid_at_every_step_whatever_the_critic(name):
+    """The reward that the agent learns from, with a bonus and without; what is reported has none."""
+    q, goals = built("categorical")
+    seen = []
+
+    def record(state, batch, cumulant, w, rate, noise):
+        seen.append(jnp.sum(cumulant * w, axis=-1))
+        return state, {}
+
+    agent = Agent(lambda key: (), *[None] * 3, record)
+    obs, action = jax.random.normal(KEY, (6, D)), jnp.zeros((6, 1))
+    batch = Transition(obs, action, obs[::-1], jnp.arange(6) % D, jnp.zeros(6, bool))
+    knobs = Knobs(*[jnp.zeros(())] * len(Knobs._fields))
+    how = {"agent": agent, "goals": goals, "how": RELABELS["none"], "critic": learner.CRITICS[name]}
+    draws = learner.draw(KEY, 6, 1)
+    state = learner.init(q, agent, KEY)
+    told = [learner.update(state, batch, None, knobs, draws, **how, bonus=b)[1]["reward"] for b in (0.0, 2.5)]
+    np.testing.assert_allclose(seen[1] - seen[0], 2.5, rtol=1e-5)
+    np.testing.assert_array_equal(*told)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from vgcrl.config import KNOBS, Config, flag, one_of, resolve
 from vgcrl.errors import UsageError
+from vgcrl.experts import EXPERT, FIXED, experts
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,20 +53,21 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    for field in dataclasses.fields(Config):
-        help = field.metadata["help"]
-        if field.default is not None:
-            shown = ",".join(f"{x:g}" for x in field.default) if isinstance(field.default, tuple) else field.default
+def _add_config(parser: argparse.ArgumentParser, given: Config, fixed: tuple[str, ...] = ()) -> None:
+    """An option for every field that is not fixed, with the defaults of `given`."""
+    for field in (field for field in dataclasses.fields(Config) if field.name not in fixed):
+        help, default = field.metadata["help"], getattr(given, field.name)
+        if default is not None:
+            shown = ",".join(f"{x:g}" for x in default) if isinstance(default, tuple) else default
             help += f" [{shown}]"
         if field.name in KNOBS:
             help += "; several values, separated by commas, are run side by side"
         kind = _PARSERS[field.type]
         if field.name == "method":
-            parser.add_argument("method", nargs="?", default=field.default, metavar="METHOD", help=help)
+            parser.add_argument("method", nargs="?", default=default, metavar="METHOD", help=help)
         else:
             metavar = field.metadata["metavar"] or field.name.split("_")[-1].upper()
-            parser.add_argument(flag(field.name), type=kind, default=field.default, metavar=metavar, help=help)
+            parser.add_argument(flag(field.name), type=kind, default=default, metavar=metavar, help=help)
 
 
 def _whole(text: str) -> int:
@@ -87,7 +89,7 @@ def parser() -> Parser:
         return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
 
     train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
-    _add_config(train)
+    _add_config(train, Config())
     train.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
     resume = command("resume", "continue exactly where a run stopped or was killed")
     resume.add_argument("dir", type=Path, metavar="DIR")
@@ -99,15 +101,10 @@ def parser() -> Parser:
         "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
     )
     evaluate.add_argument("--json", action="store_true", help="print one JSON object")
-    experts = command("experts", "target states for LGR from velocity-tracking experts")
-    experts.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
-    experts.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each seed")
-    experts.add_argument("--seeds", type=_AT_LEAST_ONE, default=3, metavar="K", help="the best serves each target [3]")
-    experts.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments side by side in each run")
-    experts.add_argument(
-        "--updates-per-step", type=_PARSERS[float], metavar="U", help="gradient updates per environment step"
-    )
-    experts.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
+    expert = command("experts", "target states for LGR from velocity-tracking experts")
+    expert.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
+    _add_config(expert, EXPERT, (*FIXED, "env"))
+    expert.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
     report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
@@ -160,11 +157,16 @@ def _finish(run: Any) -> int:
     return 0
 
 
+def _config(args: argparse.Namespace, given: Config) -> Config:
+    asked = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config) if hasattr(args, f.name)}
+    return dataclasses.replace(given, **asked)
+
+
 def _train(args: argparse.Namespace) -> int:
     from vgcrl.api import fresh_folder
     from vgcrl.training import start
 
-    config = resolve(Config(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}))
+    config = resolve(_config(args, Config()))
     if args.engine == "auto" and not config.native:
         _say(f"{config.env}: engine {config.engine}")
     return _finish(start(config, args.out or fresh_folder(config)))
@@ -190,10 +192,8 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 
 def _experts(args: argparse.Namespace) -> int:
-    from vgcrl.experts import experts
-
     out = args.out or Path("targets") / f"{args.env}.safetensors"
-    found = experts(args.env, out, args.seeds, args.steps, args.envs, args.updates_per_step, _say)
+    found = experts(_config(args, EXPERT), out, _say)
     if found is None:
         return 130
     rows = [

@@ -45,6 +45,7 @@ class Config:
     projection_dim: int = option("rows M of the projection W")
     projection_seed: tuple[int, ...] = option("seed of the projection W (knob)", metavar="S")
     terminate: bool = option("end an episode when the body is unhealthy, for bodies that can be: yes|no")
+    alive_bonus: float = option("added to every reward, so that it pays to go on where episodes can end early", 0.0)
     horizon: int = option("time limit of an episode in steps; default the environment's own")
     physics: str = option("of mjx: " + "|".join(PHYSICS) + "; fast is Euler with few solver iterations")
     workers: int = option("processes that step a Gymnasium environment; 0 is threads of this one")
@@ -204,6 +205,7 @@ def _check_numbers(c: Config) -> None:
         "discount": (0, 1 - 1e-9, "a number from 0 to below 1"),
         "target_rate": (0, 1, "a number from 0 to 1"),
         "target_entropy": (-math.inf, math.inf, "a finite number"),
+        "alive_bonus": (-math.inf, math.inf, "a finite number"),
         "updates_per_step": (1e-6, math.inf, "a positive number"),
     }
     for name, (least, largest, valid) in ranges.items():

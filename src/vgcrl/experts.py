@@ -4,10 +4,10 @@ One policy per seed serves all target velocities; for each target the seed that 
 are taken from the second half of its episode.
 """
 
+import dataclasses
 import itertools
 import platform
 from collections.abc import Callable
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,25 +16,35 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl import training
-from vgcrl.config import Config, resolve
-from vgcrl.envs import find
+from vgcrl.config import Config, flag, resolve
 from vgcrl.errors import UsageError
 from vgcrl.targets import TOLERANCE, Experts, write
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
 STATES = 6  # of each expert
-SIGMA = 0.2  # m/s: scale of the loss
+FIXED = ("method", "features", "posterior", "goal_dim")  # of an expert; the rest is as in any run
+EXPERT = Config(  # sigma is the scale of the loss, in m/s
+    "gcrl", features="velocity", posterior="state-huber", sigma=0.2, evaluate_episodes=10
+)
 
 
-def configuration(env: str, seeds: int, steps: int | None, envs: int | None, ratio: float | None) -> Config:
-    make = partial(
-        Config, "gcrl", env, features="velocity", posterior="state-huber", sigma=SIGMA, updates_per_step=ratio
-    )
-    steps = steps if steps is not None else find(env).sizes["steps"]
-    config = resolve(make(seeds=seeds, steps=steps, envs=envs, evaluate_every=-(-steps // 4), evaluate_episodes=10))
+def configuration(given: Config) -> Config:
+    """Four evaluations, unless told."""
+    config = resolve(given)
+    if given.evaluate_every is None:
+        config = dataclasses.replace(config, evaluate_every=-(-config.steps // 4))
     if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
-        raise UsageError(f"--env {env}: its velocities do not reach from {min(SPEEDS)} to {max(SPEEDS)} m/s")
+        raise UsageError(f"--env {config.env}: its velocities do not reach from {min(SPEEDS)} to {max(SPEEDS)} m/s")
     return config
+
+
+def command(config: Config) -> str:
+    """The command that asks for a configuration: what is not as it would be anyway."""
+    usual = configuration(dataclasses.replace(EXPERT, env=config.env, steps=config.steps))
+    names = [f.name for f in dataclasses.fields(Config) if f.name not in FIXED]
+    asked = {k: getattr(config, k) for k in names if k in ("env", "steps") or getattr(config, k) != getattr(usual, k)}
+    text = {k: ",".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in asked.items()}
+    return " ".join(["vgcrl experts", *(f"{flag(k)} {v}" for k, v in text.items())])
 
 
 def _ranges(config: Config) -> list[tuple[float, float]]:
@@ -60,8 +70,7 @@ def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
     path = np.asarray(program.watch(runs, jnp.asarray(asked)))
     states, achieved = choose(path, asked, program.spec.velocity)
     facts = {
-        "command": f"vgcrl experts --env {config.env} --steps {config.steps} --seeds {config.seeds} "
-        f"--envs {config.envs} --updates-per-step {config.updates_per_step:g}",
+        "command": command(config),
         "env": config.env,
         "seeds": config.seeds,
         "steps": counters["step"],
@@ -75,17 +84,9 @@ def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
     return found
 
 
-def experts(
-    env: str,
-    out: Path,
-    seeds: int,
-    steps: int | None,
-    envs: int | None,
-    ratio: float | None,
-    say: Callable[[str], None],
-) -> Experts | None:
+def experts(given: Config, out: Path, say: Callable[[str], None]) -> Experts | None:
     """Trains what is missing beside `out`, then records; None where the user stopped it."""
-    config = configuration(env, seeds, steps, envs, ratio)
+    config = configuration(given)
     folder = out.with_suffix("")
     if (folder / "config.json").exists() and training.read_config(folder) != config:
         raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")

@@ -68,6 +68,7 @@ def update(
     goals: GoalSpace,
     how: Relabel,
     critic: Callable[..., tuple[Array, Array]],
+    bonus: float,
 ) -> tuple[LearnerState, dict[str, Array]]:
     """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on.
 
@@ -86,7 +87,8 @@ def update(
     z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, draws.relabel)
     cumulant, w = jax.vmap(lambda d, z: critic(state.q, goals, d, z))(reached, z)
     pursued = jax.vmap(lambda d, z: empowerment(state.q, goals, d, z))(reached, batch.z)
-    agent_state, info = agent.update(state.agent, batch._replace(z=z), cumulant, w, knobs.learning_rate, draws.policy)
+    paid = cumulant.at[:, -1].add(bonus)  # whose weight is 1
+    agent_state, info = agent.update(state.agent, batch._replace(z=z), paid, w, knobs.learning_rate, draws.policy)
 
     q, optimiser = adam_step(state.q, grads, state.optimiser, knobs.posterior_learning_rate)
     q = q.refresh(shown, draws.refresh)

@@ -178,7 +178,16 @@ def learn_few(p: Parts, count: int, run: RunState, key: Array) -> tuple[LearnerS
     def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
         batch, later, draws = x
         return learner.update(
-            state, batch, later, run.knobs, draws, agent=p.agent, goals=p.goals, how=how, critic=critic
+            state,
+            batch,
+            later,
+            run.knobs,
+            draws,
+            agent=p.agent,
+            goals=p.goals,
+            how=how,
+            critic=critic,
+            bonus=p.config.alive_bonus,
         )
 
     def body(carry: tuple[LearnerState, Array], x: Any) -> tuple[tuple[LearnerState, Array], None]:
