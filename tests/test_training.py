@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from tiny import flags
 from vgcrl import training
 from vgcrl.cli import main
+from vgcrl.config import Config
 from vgcrl.envs import ENVS, Env
 from vgcrl.logs import read_lines
 
@@ -156,6 +157,12 @@ def test_configuration_of_another_version_is_refused(whole, tmp_path, capsys):
     (tmp_path / "config.json").write_text(json.dumps(values))
     assert main(["resume", str(tmp_path)]) == 2
     assert "no 'critic', which this version needs" in capsys.readouterr().err
+
+
+def test_an_option_that_came_later_is_as_it_was_without_it(whole):
+    values = json.loads((whole / "config.json").read_text())
+    del values["alive_bonus"]
+    assert Config.from_json(json.dumps(values)) == training.read_config(whole)
 
 
 def test_one_process_at_a_time(whole, capsys):

@@ -139,7 +139,8 @@ class Config:
         unknown = sorted(set(values) - known)
         if unknown:
             raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(known))}")
-        missing = sorted(known - set(values))
+        defaults = {f.name for f in dataclasses.fields(Config) if f.default is not None}  # as it was before the option
+        missing = sorted(known - defaults - set(values))
         if missing:
             raise UsageError(f"config.json: no {missing[0]!r}, which this version needs; valid: a run of this version")
         typed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}

@@ -76,6 +76,7 @@ class Experiment(NamedTuple):
     claim: str
     runs: Callable[[bool], dict[str, Config]]  # quick -> one configuration per program
     compare: Callable[[dict[str, Path]], Outcome]
+    logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
 
 
 def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
@@ -123,18 +124,28 @@ def versions() -> dict[str, str]:
     return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
 
 
-def run_all(configs: dict[str, Config], folder: Path, say: Say) -> dict[str, Path] | None:
+def run_all(experiment: Experiment, quick: bool, folder: Path, say: Say) -> dict[str, Path] | None:
     """Every program of an experiment; None where the user stopped it."""
+    configs = experiment.runs(quick)
     runs = {name: folder / "runs" / name for name in configs}
     for i, (name, config) in enumerate(configs.items()):
         place = f"[{i + 1}/{len(runs)}] {name}"
-        if training.finished(runs[name]):
+        if training.finished(runs[name]) or (experiment.logs and logged(runs[name])):
             say(f"{place}: done before")
             continue
         say(f"{place}: {'continues' if begun(runs[name]) else 'starts'}")
         if train(config, runs[name]).interrupted:
             return None
     return runs
+
+
+def logged(run: Path) -> bool:
+    """Whether the last evaluation of a run is on file, whole."""
+    try:
+        lines = training.read_lines(run / "metrics.jsonl") if begun(run) else []
+    except ValueError:  # cut off by a kill
+        return False
+    return bool(lines) and lines[-1]["step"] >= training.read_config(run).steps
 
 
 def begun(run: Path) -> bool:
@@ -253,7 +264,7 @@ def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command
             f"{refused[0]} does not apply to {name}, whose runs are no grid of cells; valid with: discrete, continuous"
         )
     say(f"{name}: {experiment.claim}")
-    runs = run_all(experiment.runs(ask.quick), folder, say)
+    runs = run_all(experiment, ask.quick, folder, say)
     if runs is None:
         say(f"stopped and saved; the same command continues in {folder}")
         return Ending(None, stopped=True)

@@ -118,4 +118,5 @@ EXPERIMENT = Experiment(
     "Every row of Table 1, and DADS, runs through one learner and reaches its own goals above chance.",
     runs,
     compare,
+    logs=True,
 )
