@@ -216,3 +216,20 @@ def test_checkpoints_hold_no_pickle(whole):
     assert 8 + size + max(ends) == len(data)
     assert not any(p.suffix in (".pkl", ".pickle") for p in whole.rglob("*"))
     assert os.access(whole / "report.html", os.R_OK)
+
+
+BODY = ["--env", "HalfCheetah", *flags(steps=64, envs=2, horizon=16, replay=2000, evaluate_every=64, random_steps=16)]
+
+
+@pytest.mark.parametrize("engine", ["mujoco", pytest.param("mjx", marks=pytest.mark.slow)])
+def test_a_body_goes_on_to_the_bit(engine, tmp_path):
+    """In mid-episode: the simulator's whole state is in the checkpoint."""
+    whole, half = tmp_path / "whole", tmp_path / "half"
+    options = [*BODY, "--engine", engine, "--checkpoint-every", "40"]
+    assert main(["train", "--out", str(whole), *options]) == 0
+    assert main(["train", "--out", str(half), *options, "--steps", "40"]) == 0
+    assert main(["resume", str(half), "--steps", "64"]) == 0
+    lines = [[line for line in read_lines(run / "metrics.jsonl") if line["step"] != 40] for run in (whole, half)]
+    for run, kept in zip((whole, half), lines, strict=True):
+        (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert_same_state(whole, half)
