@@ -7,6 +7,7 @@ import pytest
 from scipy import special, stats
 
 from vgcrl.cli import main
+from vgcrl.config import Config, resolve
 from vgcrl.distributions import Contrast, Implied
 from vgcrl.envs import pixels, pointmass
 from vgcrl.goals import Visited, current
@@ -136,3 +137,10 @@ def test_what_cannot_be_is_refused_with_the_reason(words, said, capsys, tmp_path
     assert main(["train", *words.split(), "--out", str(out)]) == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("env", "poses"), [("pointmass", "0,1"), ("HalfCheetah", "0,1,2,3,4,5,6,7")])
+def test_goals_of_discern_are_what_a_picture_shows(env, poses):
+    """Poses can be held, the fastest movements ever seen cannot."""
+    assert resolve(Config("discern", env)).features == poses
+    assert resolve(Config("discern", env, features="1,0")).features == "1,0"

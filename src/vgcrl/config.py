@@ -255,7 +255,9 @@ def _resolve_env(c: Config) -> Config:
 
 
 def _default_features(c: Config, spec: EnvSpec) -> tuple[int, ...]:
-    """All that q may see; where goals are states, and the range of some is not known, the velocities."""
+    """All that q may see; positions where goals are poses; velocities where goals need a range that is not known."""
+    if METHODS[c.method].poses and spec.position:
+        return spec.position
     known = all(math.isfinite(spec.high[i] - spec.low[i]) for i in spec.features)
     return spec.features if known or not METHODS[c.method].bounded else spec.velocity or spec.features
 

@@ -24,6 +24,7 @@ class Method(NamedTuple):
     why: str = ""  # not the others
     bounded: bool = False  # goals are states, uniform over their range, which must be known
     sight: str = "state"  # what q sees of a step
+    poses: bool = False  # goals are what a picture of the state would show: positions, where they are known
     critic: str = "scalar"
     posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
 
@@ -124,6 +125,7 @@ METHODS = {
         goal_dim=None,
         relabels=("none", "her"),
         why="its q is a softmax over a goal and decoys, a sample of which is no state that was reached",
+        poses=True,
         posterior_rate=0.1,  # before goals are reached the likelihood makes all states alike
     ),
     "visr": Method(

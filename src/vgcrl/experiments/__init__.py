@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vgcrl.experiments import base, continuous, discrete, grid, methods, projection, spectral, windy
+from vgcrl.experiments import base, continuous, discrete, grid, methods, projection, spectral, termination, windy
 from vgcrl.experiments.base import Ask, Ending, Experiment, Say, page, read_page
 from vgcrl.experiments.grid import Grid
 
@@ -11,6 +11,7 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
     "projection": projection.EXPERIMENT,
     "spectral": spectral.EXPERIMENT,
     "methods": methods.EXPERIMENT,
+    "termination": termination.EXPERIMENT,
     "discrete": discrete.GRID,
     "continuous": continuous.GRID,
 }

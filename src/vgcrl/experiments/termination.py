@@ -1,0 +1,79 @@
+"""Whether an episode should end when the body is unhealthy: the evidence behind the default of `--terminate`.
+
+While q knows nothing, F is at most 0, so that an early end is the lesser evil; a bonus for going on is the usual cure.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgcrl import training
+from vgcrl.config import Config
+from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows
+from vgcrl.figures import LABELS
+from vgcrl.metrics import interval
+from vgcrl.tables import Table, with_interval
+
+BODIES = ("Ant", "Humanoid")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "no": {"terminate": False},
+    "yes": {"terminate": True},
+    "yes, bonus 3": {"terminate": True, "alive_bonus": 3.0},
+}
+SHOWN = ("F", "lgr_z", "spread_v", "spread_x", "episode_steps")
+
+
+def runs(quick: bool) -> dict[str, Config]:
+    """Small, as it is about a default, not about records."""
+    steps = 20_000 if quick else 150_000
+    sizes: dict[str, Any] = {"hidden": (64, 64), "batch": 128, "envs": 32, "updates_per_step": 0.125, "replay": 150_000}
+    sizes |= {"random_steps": 5_000, "evaluate_every": steps // 2, "evaluate_episodes": 10, "seeds": 3}
+    return {
+        f"{body}-{name.replace(', ', '-').replace(' ', '')}": Config(
+            "diayn", body, engine="mujoco", steps=steps, **sizes, **setting
+        )
+        for body in BODIES
+        for name, setting in SETTINGS.items()
+    }
+
+
+def values(run: Path, metric: str) -> np.ndarray:
+    return np.array([row[metric] for row in last_rows(run)])
+
+
+def compare(found: dict[str, Path]) -> Outcome:
+    groups = {
+        body: dict(zip(SETTINGS, (run for run in found.values() if training.read_config(run).env == body), strict=True))
+        for body in BODIES
+    }
+    tables = {
+        f"{body}: what becomes of ten skills when an unhealthy body ends the episode": Table(
+            ["ends when unhealthy", *(LABELS.get(m, "steps of an episode") for m in SHOWN)],
+            [
+                [name, *(with_interval(values(run, m).mean(), interval(values(run, m))) for m in SHOWN)]
+                for name, run in group.items()
+            ],
+        )
+        for body, group in groups.items()
+    }
+    claims = []
+    for body, group in groups.items():
+        no, yes, paid = group.values()
+        for what, one, other, metric in (
+            ("skills are told apart better at the end of an episode that does not end early", no, yes, "lgr_z"),
+            ("skills get further from each other without early ends", no, yes, "spread_x"),
+            ("a bonus for going on makes episodes that can end early longer", paid, yes, "episode_steps"),
+        ):
+            gain = values(one, metric) - values(other, metric)
+            claims.append(Claim(f"{body}: {what} ({LABELS.get(metric, 'steps')})", *judge(gain, least=0, full=0)))
+    return Outcome(claims, tables, {})
+
+
+EXPERIMENT = Experiment(
+    "Should an episode end when the body is unhealthy?",
+    "Skills are better without early ends, which is the default.",
+    runs,
+    compare,
+    logs=True,
+)
