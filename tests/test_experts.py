@@ -1,5 +1,6 @@
 """Velocity experts and the target states they leave: files, choice of states, the command, what ships."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -50,6 +51,21 @@ def test_the_command(tmp_path, capsys):
     assert out.read_bytes() == before
     assert main([*command, "--sigma", "0.3"]) == 2
     assert "trained otherwise" in capsys.readouterr().err
+
+
+def test_the_recorded_command_asks_for_the_same():
+    given = dataclasses.replace(experts.EXPERT, env="Ant", steps=5000, seeds=1, terminate=True, alive_bonus=8.0)
+    config = experts.configuration(given)
+    words = experts.command(config).split()
+    assert words[:2] == ["vgcrl", "experts"]
+    options = dict(zip(words[2::2], words[3::2], strict=True))
+    assert options == {
+        "--env": "Ant",
+        "--steps": "5000",
+        "--seeds": "1",
+        "--terminate": "yes",
+        "--alive-bonus": "8.0",
+    }
 
 
 def test_environments_without_velocities_are_refused(capsys):

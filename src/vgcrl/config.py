@@ -160,6 +160,13 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def spoken(value: Any) -> str:
+    """A value as it is given on the command line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def one_of(name: str, value: str, valid: Iterable[str]) -> None:
     valid = list(valid)
     if value not in valid:

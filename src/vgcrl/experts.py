@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl import training
-from vgcrl.config import Config, flag, resolve
+from vgcrl.config import Config, flag, resolve, spoken
 from vgcrl.errors import UsageError
 from vgcrl.targets import TOLERANCE, Experts, write
 
@@ -43,8 +43,7 @@ def command(config: Config) -> str:
     usual = configuration(dataclasses.replace(EXPERT, env=config.env, steps=config.steps))
     names = [f.name for f in dataclasses.fields(Config) if f.name not in FIXED]
     asked = {k: getattr(config, k) for k in names if k in ("env", "steps") or getattr(config, k) != getattr(usual, k)}
-    text = {k: ",".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in asked.items()}
-    return " ".join(["vgcrl experts", *(f"{flag(k)} {v}" for k, v in text.items())])
+    return " ".join(["vgcrl experts", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
 
 
 def _ranges(config: Config) -> list[tuple[float, float]]:

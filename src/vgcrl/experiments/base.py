@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl import training
-from vgcrl.config import Config, flag
+from vgcrl.config import Config, flag, spoken
 from vgcrl.errors import UsageError
 from vgcrl.metrics import interval
 from vgcrl.report import Page, Section, svg, write
@@ -62,8 +62,7 @@ class Ask(NamedTuple):
     def words(self) -> list[str]:
         """As on the command line."""
         given = {flag(k): v for k, v in self._asdict().items() if v not in (None, (), False)}
-        text = {k: ",".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in given.items()}
-        return [word for k, v in text.items() for word in ([k] if given[k] is True else [k, v])]
+        return [word for k, v in given.items() for word in ([k] if v is True else [k, spoken(v)])]
 
 
 class Ending(NamedTuple):
