@@ -291,10 +291,11 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, 
     for env, each in bodies.items():
         if any(e.cell for e in each):
             figures[f"Learning curves, {env}"] = curves(each)
-    if aside:
-        tables[f"Early training: {aside[0].job.name}"] = beside(aside, higher)
-    if any(e.cell for e in aside):
-        figures["Early training"] = curves(aside)
+    for title in dict.fromkeys(e.row["aside"] for e in aside):
+        each = [e for e in aside if e.row["aside"] == title]
+        tables[f"{title} ({each[0].job.name})"] = beside(each, higher)
+        if any(e.cell for e in each):
+            figures[title] = curves(each)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
     finding = " ".join((headline(table, higher), extent(jobs, cells), stillness(table, higher))).strip()

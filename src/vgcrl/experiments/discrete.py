@@ -1,19 +1,33 @@
 """DIAYN with and without P-HER on three bodies: the paper's table of discrete goals, 10 to 1000 of them."""
 
+from vgcrl.experiments.cells import Row
 from vgcrl.experiments.comparison import Contrast
 from vgcrl.experiments.grid import Aside, Grid
 
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
-EARLY = Aside(
-    "HalfCheetah-G200-early",
-    tuple(
-        {"env": "HalfCheetah", "goal_dim": "200", "posterior": "categorical", "p_her": p_her, "sn": sn, "early": "1"}
-        for sn in "01"
-        for p_her in "01"
+EARLY = "Early training as in the paper: one environment, one update per step"
+VELOCITY = "Skills that move: q sees only the velocity"
+
+
+def rows(title: str, goal_dim: str, sn: str) -> tuple[Row, ...]:
+    both = [(p_her, bound) for bound in sn for p_her in "01"]
+    same = {"env": "HalfCheetah", "goal_dim": goal_dim, "posterior": "categorical", "aside": title}
+    return tuple({**same, "p_her": p_her, "sn": bound} for p_her, bound in both)
+
+
+ASIDES = (
+    Aside(
+        "HalfCheetah-G200-early",
+        rows(EARLY, "200", sn="01"),
+        {"steps": 100_000, "envs": 1, "updates_per_step": 1.0, "replay": 100_000, "evaluate_every": 10_000},
+        {"steps": 2_000, "envs": 1, "updates_per_step": 1.0, "evaluate_every": 1_000},
     ),
-    # As the paper trained: little data, each step of it learned from once.
-    {"steps": 100_000, "envs": 1, "updates_per_step": 1.0, "replay": 100_000, "evaluate_every": 10_000},
-    {"steps": 2_000, "envs": 1, "updates_per_step": 1.0, "evaluate_every": 1_000},
+    Aside(
+        "HalfCheetah-G10-velocity",
+        rows(VELOCITY, "10", sn="0"),
+        {"features": "velocity"},
+        {"features": "velocity"},
+    ),
 )
 GRID = Grid(
     "Discrete goals on HalfCheetah, Ant and Humanoid",
@@ -27,7 +41,7 @@ GRID = Grid(
             Contrast(
                 f"{env}: P-HER raises LGR(z) at |G| ≥ 200",
                 "p_her",
-                lambda row, env=env: row["env"] == env and int(row["goal_dim"]) >= 200 and "early" not in row,
+                lambda row, env=env: row["env"] == env and int(row["goal_dim"]) >= 200 and "aside" not in row,
             )
             for env in BODIES
         ),
@@ -35,20 +49,20 @@ GRID = Grid(
             Contrast(
                 f"{env}, a hard body: P-HER raises LGR(z) over all |G|",
                 "p_her",
-                lambda row, env=env: row["env"] == env and "early" not in row,
+                lambda row, env=env: row["env"] == env and "aside" not in row,
             )
             for env in BODIES[1:]
         ),
         Contrast(
             "HalfCheetah, |G| = 200, one environment and one update per step: P-HER raises LGR(z) without SN",
             "p_her",
-            lambda row: "early" in row and row["sn"] == "0",
+            lambda row: row.get("aside") == EARLY and row["sn"] == "0",
         ),
         Contrast(
             "HalfCheetah, |G| = 200, one environment and one update per step: SN raises LGR(z) without P-HER",
             "sn",
-            lambda row: "early" in row and row["p_her"] == "0",
+            lambda row: row.get("aside") == EARLY and row["p_her"] == "0",
         ),
     ),
-    asides=(EARLY,),
+    asides=ASIDES,
 )
