@@ -25,14 +25,13 @@ SHOWN = ("F", "lgr_z", "spread_v", "spread_x", "episode_steps")
 
 
 def runs(quick: bool) -> dict[str, Config]:
-    """Small, as it is about a default, not about records."""
-    steps = 20_000 if quick else 150_000
-    sizes: dict[str, Any] = {"hidden": (64, 64), "batch": 128, "envs": 32, "updates_per_step": 0.125, "replay": 150_000}
-    sizes |= {"random_steps": 5_000, "evaluate_every": steps // 2, "evaluate_episodes": 10, "seeds": 3}
+    steps, seeds = (20_000, 3) if quick else (500_000, 5)
+    sizes: dict[str, Any] = {"steps": steps, "seeds": seeds, "updates_per_step": 0.125, "evaluate_episodes": 10}
+    sizes["evaluate_every"] = steps // 2
+    if quick:
+        sizes |= {"hidden": (64, 64), "batch": 128, "envs": 32, "replay": 150_000, "random_steps": 5_000}
     return {
-        f"{body}-{name.replace(', ', '-').replace(' ', '')}": Config(
-            "diayn", body, engine="mujoco", steps=steps, **sizes, **setting
-        )
+        f"{body}-{name.replace(', ', '-').replace(' ', '')}": Config("diayn", body, engine="mujoco", **sizes, **setting)
         for body in BODIES
         for name, setting in SETTINGS.items()
     }
