@@ -87,7 +87,7 @@ def update(
     z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, draws.relabel)
     cumulant, w = jax.vmap(lambda d, z: critic(state.q, goals, d, z))(reached, z)
     pursued = jax.vmap(lambda d, z: empowerment(state.q, goals, d, z))(reached, batch.z)
-    paid = cumulant.at[:, -1].add(bonus)  # whose weight is 1
+    paid = cumulant.at[:, -1].add(bonus) if bonus else cumulant  # to the number whose weight is 1
     agent_state, info = agent.update(state.agent, batch._replace(z=z), paid, w, knobs.learning_rate, draws.policy)
 
     q, optimiser = adam_step(state.q, grads, state.optimiser, knobs.posterior_learning_rate)

@@ -1,7 +1,4 @@
-"""Whether an episode should end when the body is unhealthy: the evidence behind the default of `--terminate`.
-
-While q knows nothing, F is at most 0, so that an early end is the lesser evil; a bonus for going on is the usual cure.
-"""
+"""Whether an episode should end when the body is unhealthy: what the default of `--terminate` is to rest on."""
 
 from pathlib import Path
 from typing import Any
