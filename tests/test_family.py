@@ -41,14 +41,17 @@ def test_samples_of_a_contrast_are_its_candidates_in_proportion():
     assert stats.chisquare(observed, expected).pvalue > 1e-3
 
 
-def test_the_memory_spreads_over_what_is_visited():
-    """Visits crowd in a corner; what is remembered does not."""
+def test_the_memory_spreads_over_what_is_visited_and_forgets():
+    """Visits crowd in a corner, what is remembered does not; what was visited once, far away, is forgotten."""
     q = POSTERIORS["nonparametric"](KEY, Build(2, 2, (8,), Linear, 1.0, 1, 5.0))
-    states = jnp.asarray(RNG.uniform(size=(400, 256, 2)) ** 4, jnp.float32)
+    states = jnp.asarray(RNG.uniform(size=(1200, 256, 2)) ** 4, jnp.float32)
     refresh = jax.jit(lambda q, x, k: q.refresh(x, k))
-    for x, key in zip(states, jax.random.split(KEY, 400), strict=True):
+    q = refresh(q, 9.0 + states[0], KEY)
+    assert np.max(q.memory) >= 9
+    for x, key in zip(states, jax.random.split(KEY, len(states)), strict=True):
         q = refresh(q, x, key)
     memory = np.asarray(q.memory)
+    assert np.max(memory) <= 1
     assert len(np.unique(memory, axis=0)) > 0.95 * MEMORY
     assert np.median(memory) > 3 * np.median(states), "the median visit is at 1/16"
     goals = current(Visited(2, 31), type("Seen", (), {"q": q})())

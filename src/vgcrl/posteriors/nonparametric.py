@@ -17,6 +17,7 @@ DECOYS = 31
 MEMORY = 256  # visited states kept, as different from each other as can be; goals and decoys are drawn from them
 SCALE = 10.0  # of the cosine similarity
 PROPOSED = 8  # states of a batch that may enter the memory
+ORDINARY = 0.3  # chance to enter it anyway: the memory follows what the policy can do, and forgets what it did once
 
 
 def _unit(x: Array) -> Array:
@@ -44,15 +45,16 @@ class Similarity(eqx.Module):
         return z, self.embed(z)
 
     def refresh(self, states: Array, key: Array) -> "Similarity":
-        """A proposed state takes the place of a remembered one that has a nearer neighbour; then new decoys."""
-        key_proposed, key_places, key_decoys = jax.random.split(key, 3)
+        """A proposed state takes the place of one that has a nearer neighbour, at times of any; then new decoys."""
+        key_proposed, key_places, key_ordinary, key_decoys = jax.random.split(key, 4)
         proposed = states[jax.random.randint(key_proposed, (PROPOSED,), 0, states.shape[0])]
         places = jax.random.randint(key_places, (PROPOSED,), 0, MEMORY)
         present = self.memory[places]
         own = jnp.arange(MEMORY)[None] == places[:, None]
         crowded = jnp.min(jnp.where(own, jnp.inf, _squares(present, self.memory)), axis=1)
-        better = jnp.min(_squares(proposed, self.memory), axis=1) > crowded
-        memory = self.memory.at[places].set(jnp.where(better[:, None], proposed, present))
+        enters = jnp.min(_squares(proposed, self.memory), axis=1) > crowded
+        enters |= jax.random.bernoulli(key_ordinary, ORDINARY, enters.shape)
+        memory = self.memory.at[places].set(jnp.where(enters[:, None], proposed, present))
         decoys = memory[jax.random.randint(key_decoys, (DECOYS,), 0, MEMORY)]
         return Similarity(self.net.refresh(), memory, decoys)
 
