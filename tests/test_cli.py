@@ -1,12 +1,17 @@
 """Bad input is one line naming the option, the fault and what is valid; exit code 2; nothing is written."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from tiny import flags
+from vgcrl import targets
 from vgcrl.cli import main
+from vgcrl.envs import ENVS
 from vgcrl.methods import METHODS
 
 BAD = {
@@ -160,3 +165,26 @@ def test_list_is_the_registry(capsys):
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in out[1:]] == list(METHODS)
     assert "N(A s, Σ)" in "\n".join(out)
+
+
+def test_list_tells_the_quality_of_the_shipped_targets(capsys):
+    """An expert that misses its velocity is told, not hidden."""
+    assert main(["list", "targets"]) == 0
+    out = capsys.readouterr().out
+    shipped = [path for path in map(targets.shipped, ENVS) if path]
+    assert [path.stem for path in shipped] == ["HalfCheetah", "Ant", "Humanoid"]
+    for found in map(targets.read, shipped):
+        assert f"of {len(found.asked)} experts, {found.missed.sum()} missed" in out
+        assert len(found.states) == 6 * len(found.asked)
+        assert found.facts["command"] in out
+    assert out.count(" missed\n") == sum(targets.read(path).missed.sum() for path in shipped)
+
+
+def test_output_that_nobody_reads_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "vgcrl.cli", "list", "targets"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.returncode == 141
+    assert done.stderr == ""

@@ -12,9 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from vgcrl import targets
 from vgcrl.config import KNOBS, Config, flag, one_of, resolve
 from vgcrl.errors import UsageError
 from vgcrl.experts import EXPERT, FIXED, experts
+from vgcrl.targets import TOLERANCE, Experts
+
+LISTED = ("methods", "envs", "experiments", "targets")
 
 
 class Parser(argparse.ArgumentParser):
@@ -121,8 +125,7 @@ def parser() -> Parser:
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
     listing = command("list", "what there is")
-    kinds = ("methods", "envs", "experiments")
-    listing.add_argument("what", nargs="?", metavar="|".join(kinds))
+    listing.add_argument("what", nargs="?", metavar="|".join(LISTED))
     bench = command("bench", "updates/s and env steps/s on this machine")
     bench.add_argument("--peer", metavar="sb3|qdax", help="also time this peer, if it is installed")
     several = _number(_several(_whole), "integers of at least 1 separated by commas")
@@ -196,13 +199,18 @@ def _experts(args: argparse.Namespace) -> int:
     found = experts(_config(args, EXPERT), out, _say)
     if found is None:
         return 130
+    _print_experts(found, str(out))
+    return 0
+
+
+def _print_experts(found: Experts, where: str) -> None:
     rows = [
         [" ".join(f"{x:.2f}" for x in asked), " ".join(f"{x:.2f}" for x in achieved), "missed" if missed else ""]
         for asked, achieved, missed in zip(found.asked, found.achieved, found.missed, strict=True)
     ]
     _print_table(["asked m/s", "achieved m/s", ""], rows)
-    print(f"{len(found.states)} states of {len(rows)} experts, {int(found.missed.sum())} missed: {out}")
-    return 0
+    missed = f"{int(found.missed.sum())} missed by more than {TOLERANCE} m/s"
+    print(f"{len(found.states)} states of {len(rows)} experts, {missed}: {where}")
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -232,7 +240,7 @@ def _list(args: argparse.Namespace) -> int:
     from vgcrl.methods import METHODS
 
     if args.what is not None:
-        one_of("list", args.what, ("methods", "envs", "experiments"))
+        one_of("list", args.what, LISTED)
     if args.what in (None, "methods"):
         rows = [[n, m.space, m.prior, m.q, m.learned, m.technique] for n, m in METHODS.items()]
         _print_table(["method", "goal space", "prior", "q(z|s)", "learned", "technique"], rows)
@@ -244,6 +252,11 @@ def _list(args: argparse.Namespace) -> int:
         from vgcrl.experiments import EXPERIMENTS
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
+    if args.what == "targets":
+        for env, path in ((env, targets.shipped(env)) for env in ENVS):
+            if path is not None:
+                found = targets.read(path)
+                _print_experts(found, f"{env}, {found.facts['steps']:,} steps of `{found.facts['command']}`")
     return 0
 
 
@@ -319,13 +332,18 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         args = parse(sys.argv[1:] if arguments is None else arguments)
         _use_compilation_cache()
-        return COMMANDS[args.command](args)
+        code = COMMANDS[args.command](args)
+        sys.stdout.flush()
+        return code
     except UsageError as error:
         _say(f"vgcrl: {' '.join(str(error).split())}")
         return 2
     except KeyboardInterrupt:
         _say("vgcrl: interrupted")
         return 130
+    except BrokenPipeError:  # whoever read the output has gone; what is left of it goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def _use_compilation_cache() -> None:
