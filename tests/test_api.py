@@ -65,6 +65,16 @@ def test_lgr_knows_good_from_bad():
         vgcrl.lgr(controller, lambda s: s[:1], "pointmass", [[1.0]])
 
 
+def test_lgr_takes_actions_in_the_units_of_the_environment():
+    """With forces from 0 to 4 in place of −1 to 1 the same controller, in those units, scores the same."""
+    env, targets = vgcrl.make("pointmass"), np.array([[1.0, 1.0, 0, 0], [-0.5, 0.2, 0, 0]])
+    other = env._replace(spec=env.spec._replace(action_low=(0.0, 0.0), action_high=(4.0, 4.0)))
+    usual = vgcrl.lgr(controller, lambda s: s[:2], env, targets)
+    scored = vgcrl.lgr(lambda obs, z: 2 + 2 * controller(obs, z), lambda s: s[:2], other, targets)
+    assert scored == pytest.approx(usual, rel=1e-3)
+    np.testing.assert_allclose(other.spec.unscale(other.spec.scale(np.array([-0.3, 0.9]))), [-0.3, 0.9])
+
+
 def test_lgr_of_a_gymnasium_environment():
     """The same point mass behind Gymnasium's interface gives the same number."""
     gymnasium = pytest.importorskip("gymnasium")

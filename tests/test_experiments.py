@@ -11,7 +11,7 @@ from tiny import TINY
 from vgcrl.cli import main
 from vgcrl.config import resolve
 from vgcrl.experiments import EXPERIMENTS
-from vgcrl.experiments.base import FAILS, HOLDS, WEAKER, judge, paper_rows
+from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, paper_rows
 from vgcrl.experiments.spectral import roughness
 
 NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
@@ -22,11 +22,12 @@ NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
     [
         (2.0, True, HOLDS),
         (0.5, True, WEAKER),
-        (0.02, True, FAILS),
+        (0.02, True, NOT_SHOWN),
         (-2.0, True, FAILS),
         (-2.0, False, HOLDS),
         (-0.5, False, WEAKER),
         (2.0, False, FAILS),
+        (0.02, False, NOT_SHOWN),
     ],
 )
 def test_verdicts(centre, higher, verdict):
@@ -38,7 +39,7 @@ def test_verdicts(centre, higher, verdict):
 
 
 def test_one_run_proves_nothing():
-    assert judge([5.0], least=0, full=1)[0] == FAILS
+    assert judge([5.0], least=0, full=1) == (NOT_TESTED, 5.0, None)
 
 
 def test_roughness_counts_unlike_neighbours():
@@ -89,7 +90,7 @@ def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     result = json.loads((folder / "result.json").read_text())
     assert result["command"] == "vgcrl reproduce windy --quick"
     assert {"hardware", "versions", "claims", "programs"} <= result.keys()
-    assert {c["verdict"] for c in result["claims"]} <= {HOLDS, WEAKER, FAILS}
+    assert {c["verdict"] for c in result["claims"]} <= {HOLDS, WEAKER, NOT_SHOWN, FAILS}
     page = (folder / "report.html").read_text()
     assert page.count("<svg") == 2
     assert all(c["sentence"].split(" (")[0] in page.replace("&#39;", "'") for c in result["claims"])

@@ -95,6 +95,23 @@ def test_halfcheetah_ships():
     assert not targets.read(targets.shipped("HalfCheetah")).missed.any()
 
 
+def test_some_of_the_targets_are_of_all_experts_alike():
+    every = np.asarray(targets.default("HalfCheetah", 17)).reshape(7, 6, 17)
+    some = np.asarray(targets.default("HalfCheetah", 17, 20))
+    assert (some.reshape(7, 2, 17) == every[:, :2]).all()
+    few = np.asarray(targets.default("HalfCheetah", 17, 3))
+    assert (few == every[[0, 3, 6], 0]).all(), "the slowest, the middle and the fastest"
+
+
+def test_who_falls_stays_down_when_experts_are_recorded(tmp_path, capsys):
+    """Hardly trained it falls at once; with early ends in the recording half the states would be fresh starts."""
+    out = tmp_path / "Humanoid.safetensors"
+    small = flags(steps=320, seeds=1, horizon=200, replay=4000, evaluate_every=320, checkpoint_every=320)
+    assert main(["experts", "--env", "Humanoid", "--terminate", "yes", "--out", str(out), *small]) == 0
+    height = targets.read(out).states[:, 0]
+    assert height.max() < 1.0, "a fresh start is at 1.4"
+
+
 def test_training_uses_some_and_evaluate_all(tmp_path, capsys):
     out = tmp_path / "run"
     small = flags(steps=320, horizon=20, replay=4000, evaluate_every=320, checkpoint_every=320)

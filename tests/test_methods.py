@@ -58,6 +58,12 @@ def test_registries_agree():
         assert all(text for text in (method.space, method.prior, method.q, method.learned, method.technique))
 
 
+def test_a_swept_learning_rate_takes_that_of_q_along():
+    """Each run as it would be alone."""
+    alone = [resolve(Config("agcrl", learning_rate=(x,))).posterior_learning_rate[0] for x in (1e-4, 1e-3)]
+    assert resolve(Config("agcrl", learning_rate=(1e-4, 1e-3))).posterior_learning_rate == tuple(alone)
+
+
 def test_knobs_differ_per_run_inside_one_program():
     """A learning rate of zero freezes one run and not the other; both share seed and program."""
     rates = {"learning_rate": (0.0, 1e-3), "posterior_learning_rate": (1e-3, 0.0)}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.networks import MLP, Linear, Spectral, dense, product
+from vgcrl.networks import MLP, Linear, Spectral, _top_eigenvector, dense, product
 from vgcrl.optim import adam_init, adam_step
 
 SIZES = (4, 16, 12, 2)
@@ -184,3 +184,10 @@ def test_a_zero_weight_is_harmless():
     layer = Spectral.init(jnp.zeros((3, 2)), jnp.zeros(3), bound=f32(1.0))
     grad = jax.grad(lambda layer: jnp.sum(layer(jnp.ones(2))))(layer)
     assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((layer.refresh(), grad)))
+
+
+@pytest.mark.parametrize("top", [(1, -1, -1, 0), (0, 0, 1, 0), (1, 1, -1, -1), (3, -2, 1, -1), (1, 1, 1, 1)])
+def test_the_leading_eigenvector_whatever_its_signs(top):
+    v = np.array(top) / np.linalg.norm(top)
+    found = np.asarray(_top_eigenvector(f32(0.1 * np.eye(4) + 2 * np.outer(v, v))))
+    assert abs(found @ v) == pytest.approx(1, abs=1e-5)

@@ -133,7 +133,8 @@ def _native_episode(env: Env) -> Callable:
         key_reset, key_steps = jax.random.split(jax.random.key(seed))
         sim, obs = reset(key_reset)
         for key in jax.random.split(key_steps, env.spec.horizon):
-            sim, obs, terminal = step(sim, jnp.asarray(act(np.asarray(obs)), jnp.float32), key)
+            action = env.spec.unscale(jnp.asarray(act(np.asarray(obs)), jnp.float32))
+            sim, obs, terminal = step(sim, action, key)
             if terminal:
                 break
         return obs

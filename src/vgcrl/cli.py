@@ -16,6 +16,7 @@ from vgcrl import targets
 from vgcrl.config import KNOBS, Config, flag, one_of, resolve
 from vgcrl.errors import UsageError
 from vgcrl.experts import EXPERT, FIXED, experts
+from vgcrl.tables import Table, aligned, metrics_table
 from vgcrl.targets import TOLERANCE, Experts
 
 LISTED = ("methods", "envs", "experiments", "targets")
@@ -184,7 +185,6 @@ def _resume(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.evaluation import evaluate_run
     from vgcrl.logs import to_json
-    from vgcrl.tables import metrics_table
 
     record = evaluate_run(args.dir, args.episodes, args.targets, _say)
     if args.json:
@@ -230,9 +230,7 @@ def _need_report(command: str) -> None:
 
 
 def _print_table(columns: list[str], rows: list[list[str]]) -> None:
-    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
-    for row in [columns, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(*aligned(Table(columns, rows)), sep="\n")
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -325,7 +325,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         relabel=relabel,
         critic=critic,
         relabel_fraction=c.relabel_fraction if c.relabel_fraction is not None else (0.0 if relabel == "none" else 0.5,),
-        posterior_learning_rate=rate if rate is not None else (method.posterior_rate * min(c.learning_rate),),
+        posterior_learning_rate=rate if rate is not None else tuple(method.posterior_rate * x for x in c.learning_rate),
         target_entropy=c.target_entropy if c.target_entropy is not None else -spec.action_dim / 2,
     )
 

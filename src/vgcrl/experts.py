@@ -6,18 +6,18 @@ are taken from the second half of its episode.
 
 import dataclasses
 import itertools
-import platform
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vgcrl import training
 from vgcrl.config import Config, flag, resolve, spoken
 from vgcrl.errors import UsageError
+from vgcrl.hosted import compile_config
+from vgcrl.program import Program
 from vgcrl.targets import TOLERANCE, Experts, write
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
@@ -61,12 +61,17 @@ def choose(path: np.ndarray, asked: np.ndarray, velocity: tuple[int, ...]) -> tu
     return np.concatenate(states), achieved[best, np.arange(len(asked))]
 
 
+def to_the_end(config: Config) -> Program:
+    """The same program, but who falls stays down: a path is of one episode, without fresh starts in it."""
+    return compile_config(dataclasses.replace(config, terminate=False) if config.terminate else config)
+
+
 def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
     """What the newest checkpoint of a run of experts can do, as a file of target states."""
     program, runs, counters = training.restore(folder, say)
     config = program.config
     asked = np.array(list(itertools.product(SPEEDS, repeat=len(program.spec.velocity))), np.float32)
-    path = np.asarray(program.watch(runs, jnp.asarray(asked)))
+    path = np.asarray(to_the_end(config).watch(runs, jnp.asarray(asked)))
     states, achieved = choose(path, asked, program.spec.velocity)
     facts = {
         "command": command(config),
@@ -75,7 +80,7 @@ def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
         "steps": counters["step"],
         "updates_per_step": config.updates_per_step,
         "tolerance": TOLERANCE,
-        "hardware": f"{jax.devices()[0].device_kind} ({platform.machine()}, {jax.default_backend()})",
+        "hardware": training.hardware(),
         "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco")},
     }
     found = Experts(states, asked, achieved, facts)

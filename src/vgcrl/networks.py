@@ -75,7 +75,7 @@ def _top_eigenvector(gram: Array) -> Array:
         square = {(i, j): sum((a[i, m] * a[m, j] for m in n), jnp.zeros_like(trace)) for i in n for j in n if i <= j}
         a = {(i, j): square[min(i, j), max(i, j)] for i in n for j in n}
     power = jnp.stack([jnp.stack([a[i, j] for j in n]) for i in n])
-    return _unit(jnp.sum(power, axis=0) + power[jnp.argmax(jnp.diagonal(power))])
+    return _unit(power[jnp.argmax(jnp.diagonal(power))])
 
 
 class Spectral(eqx.Module):

@@ -10,6 +10,13 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
+def aligned(table: Table) -> list[str]:
+    """Lines for a terminal."""
+    rows = [table.columns, *table.rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
 def number(x: float | None) -> str:
     return "–" if x is None else f"{x:.3f}" if abs(x) < 1000 else f"{x:.0f}"
 

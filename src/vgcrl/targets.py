@@ -70,11 +70,15 @@ def from_file(path: Path, width: int) -> Array:
 
 
 def default(env: str, width: int, most: int | None = None) -> Array | None:
-    """The shipped targets, at most so many, evenly spread; None where there are none."""
+    """The shipped targets, at most so many, of each expert equally many; None where there are none."""
     path = shipped(env)
     if path is None:
         return None
     states = from_file(path, width)
     if most is None or len(states) <= most:
         return states
-    return states[np.linspace(0, len(states) - 1, most).round().astype(int)]
+    experts = len(read(path).asked)
+    of_each = states.reshape(experts, -1, width)
+    if most < experts:  # one state each of some
+        return of_each[np.linspace(0, experts - 1, most).round().astype(int), 0]
+    return of_each[:, : most // experts].reshape(-1, width)

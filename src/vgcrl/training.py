@@ -2,6 +2,7 @@
 
 import dataclasses
 import fcntl
+import platform
 import signal
 import threading
 import time
@@ -26,6 +27,10 @@ from vgcrl.program import Program, RunState
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
+
+
+def hardware() -> str:
+    return f"{jax.devices()[0].device_kind} ({platform.machine()}, {jax.default_backend()})"
 
 
 class Run(NamedTuple):

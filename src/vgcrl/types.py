@@ -53,6 +53,12 @@ class EnvSpec(NamedTuple):
         middle, half = (xp.broadcast_to(x, action.shape) for x in ((low + high) / 2, (high - low) / 2))
         return middle + half * action
 
+    def unscale(self, action: Any) -> Any:
+        """Back to [−1, 1]."""
+        xp = action.__array_namespace__()
+        low, high = (xp.asarray(x, dtype=action.dtype) for x in (self.action_low, self.action_high))
+        return (2 * action - low - high) / (high - low)
+
 
 class Knobs(NamedTuple):
     """Numbers that may differ from run to run inside one program."""

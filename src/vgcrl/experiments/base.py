@@ -27,7 +27,8 @@ from vgcrl.metrics import interval
 from vgcrl.report import Page, Section, svg, write
 from vgcrl.tables import Table, number, with_interval
 
-HOLDS, WEAKER, FAILS, NOT_TESTED = "holds", "weaker", "does not hold", "not tested"
+HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
+NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
 Say = Callable[[str], None]
 
 
@@ -79,14 +80,21 @@ class Experiment(NamedTuple):
 
 
 def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
-    """Holds where the mean reaches `full` and its interval clears `least`; weaker where only the interval does."""
+    """Holds where the mean reaches `full` and its interval clears `least`; weaker where only the interval does.
+
+    Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both.
+    """
     sign = 1 if higher else -1
     x = sign * np.asarray(values, float)
     ci = interval(x)
-    clear = ci is not None and ci[0] > sign * least
-    verdict = HOLDS if clear and x.mean() >= sign * full else WEAKER if clear else FAILS
-    bounds = None if ci is None else sorted(sign * b for b in ci)
-    return verdict, float(sign * x.mean()), bounds
+    if ci is None:
+        return NOT_TESTED, float(sign * x.mean()), None
+    low, high = ci
+    if low > sign * least:
+        verdict = HOLDS if x.mean() >= sign * full else WEAKER
+    else:
+        verdict = FAILS if high < sign * least else NOT_SHOWN
+    return verdict, float(sign * x.mean()), sorted((sign * low, sign * high))
 
 
 def last_rows(run: Path) -> list[dict[str, Any]]:
@@ -112,11 +120,6 @@ def member(runs: training.RunState, index: int) -> training.RunState:
 def paper_rows(table: str) -> list[dict[str, str]]:
     text = (files("vgcrl") / "data" / "paper.csv").read_text()
     return [row for row in csv.DictReader(text.splitlines()) if row["table"] == table]
-
-
-def hardware() -> str:
-    device = jax.devices()[0]
-    return f"{device.device_kind} ({platform.machine()}, {jax.default_backend()})"
 
 
 def versions() -> dict[str, str]:
@@ -268,5 +271,5 @@ def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command
         say(f"stopped and saved; the same command continues in {folder}")
         return Ending(None, stopped=True)
     outcome, programs = experiment.compare(runs), {key: program_facts(run) for key, run in runs.items()}
-    result = record(name, experiment.title, experiment.claim, outcome, programs, hardware(), command)
+    result = record(name, experiment.title, experiment.claim, outcome, programs, training.hardware(), command)
     return Ending(conclude(folder, result, outcome.figures, say))

@@ -15,7 +15,7 @@ from vgcrl import filmstrip, targets, training
 from vgcrl.config import Config
 from vgcrl.envs import cores
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import hardware, member, put, versions
+from vgcrl.experiments.base import member, put, versions
 from vgcrl.logs import to_json
 
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
@@ -90,7 +90,7 @@ def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> Non
 
 
 def machine() -> str:
-    return f"{hardware()}, {cores()} cores"
+    return f"{training.hardware()}, {cores()} cores"
 
 
 class Exam(NamedTuple):

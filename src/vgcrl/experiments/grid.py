@@ -20,6 +20,7 @@ from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
 from vgcrl.experiments.cells import STEPS, Cell, Exam, Job, Row, cell_path, run_path
 from vgcrl.experiments.comparison import Contrast
+from vgcrl.tables import aligned
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
@@ -237,7 +238,7 @@ def report(
 def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
     done = cells.read_all(folder, selected)
     estimates = [planning.estimate(job, folder, done) for job in selected]
-    for line in (*planning.aligned(planning.table(estimates, done)), planning.total(estimates)):
+    for line in (*aligned(planning.table(estimates, done)), planning.total(estimates)):
         say(line)
 
 

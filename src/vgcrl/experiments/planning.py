@@ -106,13 +106,6 @@ def row(e: Estimate, cells: dict[str, Cell]) -> list[str]:
     return [e.job.name, str(len(e.job.rows)), str(len(e.job.rows) * seeds), f"{steps:,}", size, left, e.state]
 
 
-def aligned(table: Table) -> list[str]:
-    """Lines for a terminal."""
-    rows = [table.columns, *table.rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
 def table(estimates: list[Estimate], cells: dict[str, Cell]) -> Table:
     return Table(
         ["program", "rows", "runs", "steps", "memory", "time left", "state"], [row(e, cells) for e in estimates]

@@ -17,7 +17,6 @@ from vgcrl.tables import Table, with_interval
 
 Measures = dict[str, np.ndarray]  # name -> (bound, seed)
 Bounds = tuple[float, ...]
-Published = dict[int, dict[str, str]]  # without and with SN -> the paper's row
 
 SIZES = (10, 20, 50)
 CHOSEN = 2.0  # the paper's bound

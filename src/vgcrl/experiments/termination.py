@@ -22,11 +22,10 @@ SHOWN = ("F", "lgr_z", "spread_v", "spread_x", "episode_steps")
 
 
 def runs(quick: bool) -> dict[str, Config]:
-    steps, seeds = (20_000, 3) if quick else (200_000, 5)
-    hidden = (64, 64) if quick else (128, 128)
+    steps, seeds = (20_000, 3) if quick else (150_000, 5)
     sizes: dict[str, Any] = {"steps": steps, "seeds": seeds, "evaluate_every": steps // 2, "evaluate_episodes": 10}
-    sizes |= {"hidden": hidden, "batch": 128, "envs": 32, "replay": 150_000, "random_steps": 5_000}
-    sizes["updates_per_step"] = 0.125 if quick else 0.25
+    sizes |= {"hidden": (64, 64), "batch": 128, "envs": 32, "updates_per_step": 0.125}
+    sizes |= {"replay": 150_000, "random_steps": 5_000}
     return {
         f"{body}-{name.replace(', ', '-').replace(' ', '')}": Config("diayn", body, engine="mujoco", **sizes, **setting)
         for body in BODIES
