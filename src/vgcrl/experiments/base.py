@@ -271,5 +271,6 @@ def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command
         say(f"stopped and saved; the same command continues in {folder}")
         return Ending(None, stopped=True)
     outcome, programs = experiment.compare(runs), {key: program_facts(run) for key, run in runs.items()}
-    result = record(name, experiment.title, experiment.claim, outcome, programs, training.hardware(), command)
+    machines = ", ".join(dict.fromkeys(each["last"].get("hardware", "not recorded") for each in programs.values()))
+    result = record(name, experiment.title, experiment.claim, outcome, programs, machines, command)
     return Ending(conclude(folder, result, outcome.figures, say))
