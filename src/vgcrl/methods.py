@@ -89,6 +89,7 @@ METHODS = {
         relabel="none",
         goal_dim=10,
         goal_dim_min=2,
+        posterior_rate=0.5,  # where q is as fast as the policy, two skills more often share a place to the end
     ),
     "vgcrl": Method(
         _sized(TanhBox),

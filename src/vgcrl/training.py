@@ -150,8 +150,8 @@ def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, An
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
                 out = jax.device_get(program.evaluate(runs, aims))
-                now = {"step": i * size, "wall": time.monotonic() - clock, "hardware": hardware()}
-                last = now | summarise(program, out)
+                last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock, "hardware": hardware()}
+                last |= summarise(program, out)
                 append_line(folder / "metrics.jsonl", last)
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])

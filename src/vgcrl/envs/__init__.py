@@ -27,12 +27,12 @@ class EnvRow(NamedTuple):
 
 
 SMALL: dict[str, Any] = {
-    "steps": 60_000,
+    "steps": 90_000,
     "envs": 16,
     "hidden": (64, 64),
     "batch": 128,
     "learning_rate": (1e-3,),
-    "replay": 10_000,
+    "replay": 20_000,
     "random_steps": 1_000,
     "updates_per_step": 0.125,
     "evaluate_episodes": 100,

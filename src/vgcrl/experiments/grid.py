@@ -24,6 +24,7 @@ from vgcrl.tables import aligned
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
+RATE = 3e-4  # of q, as of the policy
 EXAM, QUICK_EXAM = Exam(episodes=50), Exam(episodes=8, targets=8)
 PATIENCE = 5.0  # seconds between two looks at programs that other processes train
 # Data in plenty from 128 environments: an update for eight steps of it. Curves are drawn from a few episodes.
@@ -81,6 +82,7 @@ def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Config:
         rows[0]["env"],
         goal_dim=int(rows[0]["goal_dim"]),
         posterior=grid.posteriors[rows[0]["posterior"]],
+        posterior_learning_rate=(RATE,),
         relabel="p-her",
         relabel_fraction=knob([FRACTION * int(row["p_her"]) for row in rows]),
         spectral_norm=knob([BOUND * int(row["sn"]) for row in rows]),

@@ -28,6 +28,7 @@ def runs(quick: bool) -> dict[str, Config]:
     """One environment and one update per step, as the paper trains; and one |G| with vectorised data beside it."""
     bounds, hidden, seeds = ((0.0, CHOSEN), (64, 64), 5) if quick else (SWEEP, (128, 128), 5)
     each = partial(Config, "diayn", "pointmass", seeds=seeds, hidden=hidden, spectral_norm=bounds, replay=10_000)
+    each = partial(each, posterior_learning_rate=(1e-3,))
     slow = partial(each, steps=8_000 if quick else 50_000, envs=1, updates_per_step=1.0)
     return {
         **{f"G{k}": slow(goal_dim=k) for k in (SIZES[:2] if quick else SIZES)},
