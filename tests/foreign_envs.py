@@ -63,6 +63,14 @@ class Faulty(gymnasium.Env):
 
 
 BOX = spaces.Box(-1, 1, (2,))
+
+
+class Lame(Echo):
+    def step(self, action):
+        raise RuntimeError("no power\nat all")
+
+
+gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
 gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
 gymnasium.register("Endless-v0", Echo)
 gymnasium.register("Whole-v0", Whole, max_episode_steps=6)

@@ -97,3 +97,15 @@ def test_lgr_of_a_gymnasium_environment():
     targets = [[ARENA / 2, 0.0, 0.0, 0.0]]
     theirs = vgcrl.lgr(controller, lambda s: s[:2], Wrapped(), targets, max_steps=native.spec.horizon)
     assert theirs == pytest.approx(vgcrl.lgr(controller, lambda s: s[:2], "pointmass", targets), rel=1e-3)
+
+
+def test_numbers_of_numpy_and_whole_floats_are_numbers(tmp_path):
+    given = TINY | {"steps": 1.6e2, "envs": np.int64(4), "spectral_norm": np.array([0.0, 2.0]), "seeds": 1}
+    run = vgcrl.train("diayn", out=tmp_path / "run", features=[0, 1], learning_rate=np.float32(1e-3), **given)
+    assert (run.config.steps, run.config.envs, run.config.features) == (160, 4, "0,1")
+    assert run.config.spectral_norm == (0.0, 2.0)
+
+
+def test_lgr_refuses_what_never_ends():
+    with pytest.raises(ValueError, match="empty"):
+        vgcrl.lgr(controller, lambda s: s[:2], "pointmass", np.zeros((0, 4)))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -59,6 +60,16 @@ BAD = {
     "nothing to report": (["report", "no/such/run"], "not a run directory"),
     "no episodes": (["evaluate", ".", "--episodes", "0"], "--episodes"),
     "unknown list": (["list", "spells"], "spells"),
+    "seeds past the last": (["train", "--seed", "2147483647", "--seeds", "2"], "--seed 2147483647 with --seeds 2"),
+    "steps past 32 bits": (["train", "--steps", "3000000000"], "--steps 3000000000"),
+    "steps past everything": (["train", "--steps", "1" + 400 * "0"], "--steps"),
+    "replay past everything": (["train", "--replay", "1000000000000"], "--replay 1000000000000"),
+    "random steps past 32 bits": (["train", "--random-steps", "3000000000"], "--random-steps 3000000000"),
+    "a century": (["reproduce", "discrete", "--quick", "--minutes", "1e300", "--dry-run"], "--minutes 1e+300"),
+    "no time at all": (["bench", "--seconds", "nan"], "--seconds nan"),
+    "a plot nowhere": (["bench", "--plot", "nowhere/x.png"], "--plot nowhere/x.png"),
+    "experts without an ending": (["experts", "--env", "pointmass", "--out", "x"], "--out x"),
+    "experts of a moment": (["experts", "--env", "pointmass", "--horizon", "8"], "--horizon 8"),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }
 
@@ -188,3 +199,103 @@ def test_output_that_nobody_reads_is_no_error():
     os.close(write)
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("trained") / "run"
+    assert main(["train", "--out", str(out), *flags()]) == 0
+    return out
+
+
+@pytest.fixture
+def copied(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def refused(capsys, *arguments):
+    """In one line, with exit code 2."""
+    capsys.readouterr()
+    code = main([str(x) for x in arguments])
+    err = capsys.readouterr().err
+    return code == 2 and err.count("\n") == 1 and err.startswith("vgcrl: ")
+
+
+EDITS = [
+    {"method": "nosuch"},
+    {"engine": "mujoco"},
+    {"relabel": "zzz"},
+    {"hidden": "8"},
+    {"goal_dim": "x"},
+]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda e: next(iter(e)))
+def test_an_edited_configuration_is_refused(edit, copied, capsys):
+    path = copied / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | edit))
+    assert refused(capsys, "evaluate", copied)
+
+
+def test_a_nested_configuration_is_refused(copied, capsys):
+    (copied / "config.json").write_text(100_000 * "[")
+    assert refused(capsys, "evaluate", copied)
+
+
+def test_a_checksum_that_is_no_text_is_a_damaged_checkpoint(copied, capsys):
+    newest = max(p for p in (copied / "checkpoints").iterdir())
+    (newest / "sha256").write_bytes(b"\xff\xfe")
+    assert main(["evaluate", str(copied), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["steps"] < 640, "the one before it"
+    assert "damaged checkpoint skipped" in err
+
+
+def test_foreign_files_among_checkpoints_are_left_alone(copied, capsys):
+    (copied / "checkpoints" / ".nfs0001").write_text("")
+    assert main(["resume", str(copied), "--steps", "800"]) == 0
+    assert (copied / "checkpoints" / ".nfs0001").exists()
+
+
+def test_a_log_cut_off_by_a_kill_can_be_reported(copied, capsys):
+    path = copied / "metrics.jsonl"
+    path.write_text(path.read_text() + '{"step": 7')
+    assert main(["report", str(copied)]) == 0
+    path.write_text("{\n" + path.read_text())
+    assert refused(capsys, "report", copied)
+    path.unlink()
+    assert refused(capsys, "report", copied)
+
+
+def test_a_run_killed_in_its_first_checkpoint_starts_over(copied, capsys):
+    shutil.rmtree(copied / "checkpoints")
+    (copied / "checkpoints" / ".000000000000").mkdir(parents=True)
+    assert main(["resume", str(copied)]) == 0
+
+
+def test_what_a_kill_left_before_anything_was_written_is_free(tmp_path, capsys):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / ".lock").touch()
+    assert main(["train", "--out", str(out), *flags(steps=160)]) == 0
+
+
+def test_places_that_cannot_be_written(trained, tmp_path, capsys):
+    assert refused(capsys, "report", trained, "--out", tmp_path / "nowhere" / "x.html")
+    assert refused(capsys, "report", trained, "--out", trained)
+    assert refused(capsys, "train", "--out", tmp_path / (300 * "x"), *flags())
+
+
+TARGETS = {
+    "empty.npy": b"",
+    "large.json": b"[[1" + 400 * b"0" + b",0,0,0]]",
+    "deep.json": 100_000 * b"[",
+    "long.csv": 140_000 * b"1",
+    "huge.json": b"[[1e300,0,0,0]]",
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_targets_that_are_none(name, trained, tmp_path, capsys):
+    (tmp_path / name).write_bytes(TARGETS[name])
+    assert refused(capsys, "evaluate", trained, "--targets", tmp_path / name)

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from tiny import flags
+from vgcrl.cli import main
 from vgcrl.envs import find, foreign, locomotion
 from vgcrl.envs.base import Broken, generator
 from vgcrl.envs.foreign import Foreign
@@ -274,3 +276,10 @@ def test_bodies(name, terminate):
     assert any(out.terminal.any() for out in steps) == (terminate and task.height is not None)
     assert steps[-1].last.all() or terminate
     worlds.close()
+
+
+def test_an_environment_that_fails_in_the_first_evaluation(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(out), *flags(horizon=6)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["foreign_envs:Lame-v0: engine gymnasium", "vgcrl: foreign_envs:Lame-v0: RuntimeError: no power"]

@@ -39,10 +39,19 @@ def _to_config(values: dict[str, Any]) -> Config:
             raise UsageError(f"unknown option {name!r}; valid: {', '.join(sorted(known))}")
     tuples = {*KNOBS, "wind", "hidden"}
 
+    whole = {f.name for f in dataclasses.fields(Config) if f.type in (int, tuple[int, ...])}
+
+    def number(name: str, x: Any) -> Any:
+        if isinstance(x, np.generic):
+            x = x.item()
+        return int(x) if name in whole and isinstance(x, float) and x.is_integer() else x
+
     def value(name: str, x: Any) -> Any:
         if name in tuples and x is not None:
-            return tuple(x) if isinstance(x, (Sequence, np.ndarray)) else (x,)
-        return x
+            return tuple(number(name, each) for each in (x if isinstance(x, (Sequence, np.ndarray)) else (x,)))
+        if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
+            return ",".join(map(str, x))
+        return number(name, x)
 
     return Config(**{name: value(name, x) for name, x in values.items()})
 
@@ -111,6 +120,8 @@ def lgr(
     `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes that have no time limit.
     """
     goals = np.atleast_2d(np.asarray(targets, np.float32))
+    if not len(goals):
+        raise ValueError("targets are empty: give at least one state")
     if isinstance(env, str):
         env = make(env)
     width = env.spec.obs_dim if isinstance(env, Env) else env.observation_space.shape[0]
@@ -143,7 +154,7 @@ def _native_episode(env: Env) -> Callable:
 
 
 def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
-    if env.spec is not None and env.spec.max_episode_steps is None and max_steps is None:
+    if max_steps is None and (env.spec is None or env.spec.max_episode_steps is None):
         raise ValueError("this environment has no time limit: give max_steps")
 
     def episode(act: Callable, seed: int) -> Any:

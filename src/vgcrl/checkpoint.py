@@ -53,7 +53,7 @@ def _folder(run: Path) -> Path:
     return run / "checkpoints"
 
 
-def _all(run: Path) -> list[Path]:
+def saved(run: Path) -> list[Path]:
     """Newest first."""
     folder = _folder(run)
     return sorted((p for p in folder.glob("*") if p.name.isdigit()), reverse=True) if folder.is_dir() else []
@@ -64,7 +64,8 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any], worlds: dic
     folder, name = _folder(run), f"{step:012d}"
     folder.mkdir(exist_ok=True)
     for leftover in folder.glob(".*"):
-        shutil.rmtree(leftover)
+        if leftover.name[1:].isdigit():
+            shutil.rmtree(leftover)
     new = folder / f".{name}"
     new.mkdir()
     raw = {k: np.asarray(jax.random.key_data(x) if _is_key(x) else x) for k, x in _named(state).items()}
@@ -78,7 +79,7 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any], worlds: dic
         shutil.rmtree(folder / name)
     new.rename(folder / name)
     _sync(folder)
-    for old in _all(run)[KEPT:]:
+    for old in saved(run)[KEPT:]:
         shutil.rmtree(old)
 
 
@@ -93,7 +94,9 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
             if header.get("layout") != str(LAYOUT):
                 raise UsageError(f"{file}: layout {header.get('layout')}, this version reads layout {LAYOUT}")
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
+    except UsageError:
+        raise
+    except (OSError, ValueError, SafetensorError) as error:
         raise Damaged(f"{file}: {error}") from None
 
     def leaf(name: str, like: Any) -> Any:
@@ -112,7 +115,7 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
 
 def newest(run: Path, template: Any, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """The newest sound checkpoint; a damaged one is named and the one before it used."""
-    for path in _all(run):
+    for path in saved(run):
         try:
             return read(path, template)
         except Damaged as error:

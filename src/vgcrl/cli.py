@@ -4,16 +4,19 @@ import argparse
 import dataclasses
 import difflib
 import importlib.util
-import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import jax
+
 from vgcrl import targets
-from vgcrl.config import KNOBS, Config, flag, one_of, resolve
+from vgcrl.config import KNOBS, LARGEST, Config, flag, one_of, resolve
+from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experts import EXPERT, FIXED, experts
 from vgcrl.tables import Table, aligned, metrics_table
@@ -78,7 +81,7 @@ def _add_config(parser: argparse.ArgumentParser, given: Config, fixed: tuple[str
 def _whole(text: str) -> int:
     """Already an integer; here for its range."""
     value = int(text)
-    if value < 1:
+    if not 1 <= value <= LARGEST:
         raise ValueError
     return value
 
@@ -145,9 +148,9 @@ def _say(text: str) -> None:
 
 
 def _finish(run: Any) -> int:
-    mean = run.last["mean"]
+    mean = run.last.get("mean", {})
     names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v"}
-    shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean[name] is not None)
+    shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
     _say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
         _say(f"stopped and saved; continue with: vgcrl resume {run.dir}")
@@ -263,8 +266,8 @@ def _reproduce(args: argparse.Namespace) -> int:
     from vgcrl.experiments import EXPERIMENTS, Ask, reproduce
 
     one_of("experiment", args.name, [*EXPERIMENTS, "all"])
-    if args.minutes is not None and not 0 < args.minutes < math.inf:
-        raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number")
+    if args.minutes is not None and not 0 < args.minutes <= 1e6:
+        raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number up to a million")
     ask = Ask(**{name: getattr(args, name) for name in Ask._fields})
     for name in EXPERIMENTS if args.name == "all" else [args.name]:
         command = ["vgcrl", "reproduce", name, *ask.words()]
@@ -277,8 +280,12 @@ def _reproduce(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
+    if not 0 < args.seconds <= 3600:
+        raise UsageError(f"--seconds {args.seconds:g} is out of range; valid: a positive number up to 3600")
     if args.plot:
         _need_report("bench --plot")
+        if args.plot.suffix not in (".png", ".svg") or not args.plot.absolute().parent.is_dir():
+            raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg in a folder that exists")
     from vgcrl.bench import bench
     from vgcrl.logs import to_json
 
@@ -339,9 +346,21 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("vgcrl: interrupted")
         return 130
+    except Broken as error:
+        _say(f"vgcrl: {' '.join(str(error).split())}")
+        return 2
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if not isinstance(error, MemoryError) and not re.search("RESOURCE_EXHAUSTED|[Oo]ut of memory", str(error)):
+            raise
+        _say("vgcrl: this does not fit into memory; valid: fewer or smaller runs, networks, replay or episodes")
+        return 2
     except BrokenPipeError:  # whoever read the output has gone; what is left of it goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"vgcrl: {where}{error.strerror or error}; valid: files and folders that can be read and written")
+        return 2
 
 
 def _use_compilation_cache() -> None:

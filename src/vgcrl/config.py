@@ -19,6 +19,7 @@ from vgcrl.types import EnvSpec
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
 PHYSICS = ("exact", "fast")
+LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
 KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm", "projection_seed")
 
 
@@ -197,11 +198,13 @@ def _check_numbers(c: Config) -> None:
     """Ranges of plain numbers: name -> (least, largest, what is valid)."""
     whole = ("steps", "seeds", "envs", "dims", "projection_dim", "goal_dim", "components", "batch", "hidden")
     whole += ("horizon", "replay", "evaluate_every", "evaluate_episodes", "checkpoint_every")
-    ranges: dict[str, tuple[float, float, str]] = {name: (1, math.inf, "an integer of at least 1") for name in whole}
+    ranges: dict[str, tuple[float, float, str]] = {
+        name: (1, LARGEST, f"an integer from 1 to {LARGEST}") for name in whole
+    }
     ranges |= {
-        "seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
-        "projection_seed": (0, 2**31 - 1, "an integer from 0 to 2147483647"),
-        "random_steps": (0, math.inf, "an integer of at least 0"),
+        "seed": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
+        "projection_seed": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
+        "random_steps": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
         "gpi": (0, 1024, "an integer from 0 to 1024"),
         "workers": (0, 1024, "an integer from 0 to 1024"),
         "wind": (0, math.inf, "finite numbers of at least 0, one per dimension"),
@@ -219,10 +222,13 @@ def _check_numbers(c: Config) -> None:
     for name, (least, largest, valid) in ranges.items():
         value = getattr(c, name)
         for x in value if isinstance(value, tuple) else () if value is None else (value,):
-            if not math.isfinite(x) or not least <= x <= largest:
-                raise UsageError(f"{flag(name)} {x:g} is out of range; valid: {valid}")
+            if not least <= x <= largest or not math.isfinite(x):
+                shown = f"{x:g}" if isinstance(x, float) else str(x) if abs(x) < 1e15 else "so large a number"
+                raise UsageError(f"{flag(name)} {shown} is out of range; valid: {valid}")
         if value == ():
             raise UsageError(f"{flag(name)} is empty; valid: {valid}")
+    if c.seed + c.seeds - 1 > LARGEST:
+        raise UsageError(f"--seed {c.seed} with --seeds {c.seeds}: the last is out of range; valid: up to {LARGEST}")
 
 
 def _engine(c: Config, row: EnvRow) -> str:

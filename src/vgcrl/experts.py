@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -81,7 +82,7 @@ def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
         "updates_per_step": config.updates_per_step,
         "tolerance": TOLERANCE,
         "hardware": training.hardware(),
-        "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco")},
+        "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco") if find_spec(name)},
     }
     found = Experts(states, asked, achieved, facts)
     write(out, found)
@@ -91,6 +92,10 @@ def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
 def experts(given: Config, out: Path, say: Callable[[str], None]) -> Experts | None:
     """Trains what is missing beside `out`, then records; None where the user stopped it."""
     config = configuration(given)
+    if out.suffix != ".safetensors":
+        raise UsageError(f"--out {out} has another ending; valid: a file that ends in .safetensors")
+    if config.horizon < 2 * STATES:
+        raise UsageError(f"--horizon {config.horizon} is too short for {STATES} states; valid: at least {2 * STATES}")
     folder = out.with_suffix("")
     if (folder / "config.json").exists() and training.read_config(folder) != config:
         raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")

@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from vgcrl.errors import UsageError
+
 
 def to_json(value: Any) -> str:
     """Strict JSON: what is not a number is null."""
@@ -27,7 +29,12 @@ def to_json(value: Any) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """Without a last line that a kill cut off."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    try:
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged: {error}; valid: lines of JSON as they were written") from None
 
 
 def truncate_lines(path: Path, step: int) -> None:
@@ -37,7 +44,7 @@ def truncate_lines(path: Path, step: int) -> None:
         try:
             if line.endswith("\n") and json.loads(line)["step"] <= step:
                 kept.append(line)
-        except ValueError:
+        except (ValueError, TypeError, KeyError):
             break
     temporary = path.with_suffix(".tmp")
     temporary.write_text("".join(kept))
@@ -149,4 +156,4 @@ class Display:
             )
 
     def note(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from vgcrl import figures, filmstrip, training
+from vgcrl.errors import UsageError
 from vgcrl.logs import read_lines
 from vgcrl.tables import Table, metrics_table
 
@@ -44,6 +45,10 @@ def svg(figure: Figure) -> str:
 def run_page(folder: Path) -> Page:
     program, runs, counters = training.restore(folder, lambda text: None)
     config, lines = program.config, read_lines(folder / "metrics.jsonl")
+    if not lines:
+        raise UsageError(
+            f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
+        )
     first = jax.tree.map(lambda x: x[0], runs)
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
     names = tuple(n for n in shown if lines[-1]["mean"][n] is not None)

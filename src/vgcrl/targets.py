@@ -15,6 +15,8 @@ from safetensors.numpy import save_file
 
 from vgcrl.errors import UsageError
 
+UNREADABLE = (OSError, ValueError, TypeError, EOFError, OverflowError, RecursionError, MemoryError)
+UNREADABLE += (SafetensorError, csv.Error)
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
 
@@ -61,8 +63,9 @@ def from_file(path: Path, width: int) -> Array:
     if path.suffix not in readers:
         raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
     try:
-        targets = np.atleast_2d(np.asarray(readers[path.suffix](path), np.float32))
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
+            targets = np.atleast_2d(np.asarray(readers[path.suffix](path)).astype(np.float32))
+    except UNREADABLE as error:
         raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
     if targets.ndim != 2 or targets.shape[1] != width or not len(targets) or not np.all(np.isfinite(targets)):
         raise UsageError(f"--targets {path} holds {targets.shape} values; valid: {valid}")

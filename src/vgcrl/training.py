@@ -176,21 +176,37 @@ def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, An
     return Run(folder, config, last, interrupted=i < total)
 
 
+def _check_free(folder: Path) -> None:
+    """A lock alone is what is left of a run that was killed before it wrote anything."""
+    if folder.exists() and (not folder.is_dir() or any(p.name != ".lock" for p in folder.iterdir())):
+        what = "another run" if (folder / "config.json").exists() else "other files"
+        raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
+
+
+def _write_config(folder: Path, config: Config) -> None:
+    """Whole or not at all."""
+    path, text = folder / "config.json", config.to_json()
+    if not path.exists() or path.read_text() != text:
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(text)
+        temporary.replace(path)
+
+
 def start(config: Config, folder: Path, *, quiet: bool = False) -> Run:
     """Train a new run in `folder`. Everything is checked before anything is written."""
     config = resolve(config)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        what = "another run" if (folder / "config.json").exists() else "other files"
-        raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
+    _check_free(folder)
     program = compile_config(config)
     program.shapes()
+    runs = program.init()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {folder} cannot be created: {error.strerror}; valid: a writable place") from None
     with _locked(folder), Display(config.method, config.steps, quiet) as display:
-        (folder / "config.json").write_text(config.to_json())
-        return _loop(program, folder, program.init(), START, display)
+        _check_free(folder)  # another run may have been faster
+        _write_config(folder, config)
+        return _loop(program, folder, runs, START, display)
 
 
 def read_config(folder: Path) -> Config:
@@ -201,8 +217,19 @@ def read_config(folder: Path) -> Config:
         raise UsageError(
             f"{folder} is not a run directory: it has no config.json; valid: what `vgcrl train --out` made"
         ) from None
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
+
+
+def _sound_config(folder: Path) -> Config:
+    """Of a run that is to go on: it may have been edited."""
+    config = read_config(folder)
+    try:
+        return resolve(config)
+    except UsageError as error:
+        raise UsageError(f"{folder / 'config.json'}: {error}") from None
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise UsageError(f"{folder / 'config.json'} is no configuration: {error!r}; valid: as it was written") from None
 
 
 def finished(folder: Path) -> bool:
@@ -216,19 +243,19 @@ def finished(folder: Path) -> bool:
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
     """A run as its newest sound checkpoint has it."""
-    program = compile_config(read_config(folder))
+    program = compile_config(_sound_config(folder))
     runs, counters, _ = checkpoint.newest(folder, program.shapes(), warn)
     return program, runs, counters
 
 
 def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Run:
     """Go on to the steps first asked for, or to `steps` in all."""
-    config = read_config(folder)
+    config = _sound_config(folder)
     if steps is not None:
         config = resolve(dataclasses.replace(config, steps=steps))
     with _locked(folder), Display(config.method, config.steps, quiet) as display:
         program = compile_config(config)
-        if (folder / "checkpoints").exists():
+        if checkpoint.saved(folder):
             runs, counters, saved = checkpoint.newest(folder, program.shapes(), display.note)
             runs = program.enter(runs, saved)
             if not (config.native or saved):
@@ -237,6 +264,6 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Ru
             runs, counters = program.init(), START
         if steps is not None and steps < counters["step"]:
             raise UsageError(f"--steps {steps} is less than the {counters['step']} already done; valid: more than that")
-        (folder / "config.json").write_text(config.to_json())
+        _write_config(folder, config)
         truncate_lines(folder / "metrics.jsonl", counters["step"])
         return _loop(program, folder, runs, counters, display)
