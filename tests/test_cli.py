@@ -299,3 +299,9 @@ TARGETS = {
 def test_targets_that_are_none(name, trained, tmp_path, capsys):
     (tmp_path / name).write_bytes(TARGETS[name])
     assert refused(capsys, "evaluate", trained, "--targets", tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_result_that_is_none_cannot_be_reported(text, tmp_path, capsys):
+    (tmp_path / "result.json").write_text(text)
+    assert refused(capsys, "report", tmp_path)

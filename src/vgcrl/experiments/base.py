@@ -243,11 +243,15 @@ def image(path: Path) -> str:
 
 def read_page(folder: Path) -> Page:
     """The page of a saved experiment."""
-    result = json.loads((folder / "result.json").read_text())
-    titles = result.get("figures") or [p.stem.replace("-", " ").capitalize() for p in sorted(folder.glob("*.svg"))]
-    drawings = {title: (folder / f"{slug(title)}.svg").read_text() for title in titles}
-    pictures = {title: image(folder / file) for title, file in result.get("pictures", {}).items()}
-    return page(result, drawings, pictures)
+    path = folder / "result.json"
+    try:
+        result = json.loads(path.read_text())
+        titles = result.get("figures") or [p.stem.replace("-", " ").capitalize() for p in sorted(folder.glob("*.svg"))]
+        drawings = {title: (folder / f"{slug(title)}.svg").read_text() for title in titles}
+        pictures = {title: image(folder / file) for title, file in result.get("pictures", {}).items()}
+        return page(result, drawings, pictures)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} is not the result of an experiment: {error!r}; valid: as it was written") from None
 
 
 def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], say: Say) -> Path:
