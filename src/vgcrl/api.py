@@ -38,7 +38,6 @@ def _to_config(values: dict[str, Any]) -> Config:
         if name not in known:
             raise UsageError(f"unknown option {name!r}; valid: {', '.join(sorted(known))}")
     tuples = {*KNOBS, "wind", "hidden"}
-
     whole = {f.name for f in dataclasses.fields(Config) if f.type in (int, tuple[int, ...])}
 
     def number(name: str, x: Any) -> Any:

@@ -340,15 +340,12 @@ def main(arguments: list[str] | None = None) -> int:
         code = COMMANDS[args.command](args)
         sys.stdout.flush()
         return code
-    except UsageError as error:
+    except (UsageError, Broken) as error:
         _say(f"vgcrl: {' '.join(str(error).split())}")
         return 2
     except KeyboardInterrupt:
         _say("vgcrl: interrupted")
         return 130
-    except Broken as error:
-        _say(f"vgcrl: {' '.join(str(error).split())}")
-        return 2
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
         if not isinstance(error, MemoryError) and not re.search("RESOURCE_EXHAUSTED|[Oo]ut of memory", str(error)):
             raise
