@@ -27,9 +27,24 @@ def test_the_closest_seed_is_the_expert():
     assert all(len(set(group)) == experts.STATES for group in states[:, 0].reshape(3, -1)), "the same state twice"
 
 
+def test_a_target_keeps_the_recording_that_came_closest():
+    asked = np.array([[1.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
+    early = np.array([[0.9, 0.0], [0.0, 0.0], [0.0, 0.1]])
+    late = np.array([[0.5, 0.0], [1.9, 2.0], [0.1, 0.0]])
+    states = np.repeat(np.arange(3.0), 2)[:, None] * np.ones(4)
+    old = targets.Experts(states, asked, early, np.full(3, 10), {"steps": 10})
+    new = targets.Experts(states + 10, asked, late, np.full(3, 20), {"steps": 20})
+    best = experts.closest(old, new)
+    np.testing.assert_array_equal(best.achieved, [early[0], late[1], early[2]])
+    np.testing.assert_array_equal(best.steps, [10, 20, 10])
+    np.testing.assert_array_equal(best.states[:, 0], [0, 0, 11, 11, 2, 2])
+    assert best.facts == {"steps": 20}
+    np.testing.assert_array_equal(best.error, np.minimum(old.error, new.error))
+
+
 def test_a_miss_is_told_and_files_come_back(tmp_path):
     asked, achieved = np.array([[1.0, 0.0], [2.0, 2.0]]), np.array([[1.1, 0.1], [2.0, 1.7]])
-    written = targets.Experts(np.ones((4, 3)), asked, achieved, {"env": "x", "seeds": 2})
+    written = targets.Experts(np.ones((4, 3)), asked, achieved, np.array([10, 20]), {"env": "x", "seeds": 2})
     targets.write(tmp_path / "a" / "x.safetensors", written)
     back = targets.read(tmp_path / "a" / "x.safetensors")
     assert back.missed.tolist() == [False, True]
@@ -46,9 +61,16 @@ def test_the_command(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"{49 * 6} states of 49 experts" in said
     assert said.count("missed") > 40, "hardly trained, and it says so"
-    before = out.read_bytes()
+    before, found = out.read_bytes(), targets.read(out)
+    assert found.facts["steps"] == 320
+    assert len(set(found.steps)) > 1, "all at one evaluation"
     assert main(command) == 0
     assert out.read_bytes() == before
+    out.unlink()
+    assert main(command) == 0
+    again = targets.read(out)
+    assert (again.steps == 320).all(), "from the last checkpoint"
+    assert (found.error <= again.error).all(), "the end was closer than the best"
     assert main([*command, "--sigma", "0.3"]) == 2
     assert "trained otherwise" in capsys.readouterr().err
 

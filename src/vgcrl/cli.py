@@ -207,11 +207,10 @@ def _experts(args: argparse.Namespace) -> int:
 
 
 def _print_experts(found: Experts, where: str) -> None:
-    rows = [
-        [" ".join(f"{x:.2f}" for x in asked), " ".join(f"{x:.2f}" for x in achieved), "missed" if missed else ""]
-        for asked, achieved, missed in zip(found.asked, found.achieved, found.missed, strict=True)
-    ]
-    _print_table(["asked m/s", "achieved m/s", ""], rows)
+    asked, achieved = ([" ".join(f"{x:.2f}" for x in row) for row in rows] for rows in (found.asked, found.achieved))
+    marks = ["missed" if missed else "" for missed in found.missed]
+    rows = [list(row) for row in zip(asked, achieved, map("{:,}".format, found.steps), marks, strict=True)]
+    _print_table(["asked m/s", "achieved m/s", "after steps", ""], rows)
     missed = f"{int(found.missed.sum())} missed by more than {TOLERANCE} m/s"
     print(f"{len(found.states)} states of {len(rows)} experts, {missed}: {where}")
 

@@ -1,12 +1,13 @@
 """Velocity-tracking experts: GCRL itself, with velocities as goals and Huber's loss as −log q.
 
-One policy per seed serves all target velocities; for each target the seed that comes closest is its expert. States
-are taken from the second half of its episode.
+One policy per seed serves all target velocities; for each target the seed that comes closest is its expert, at the
+evaluation at which it came closest. States are taken from the second half of its episode.
 """
 
 import dataclasses
 import itertools
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,8 +19,8 @@ from vgcrl import training
 from vgcrl.config import Config, flag, resolve, spoken
 from vgcrl.errors import UsageError
 from vgcrl.hosted import compile_config
-from vgcrl.program import Program
-from vgcrl.targets import TOLERANCE, Experts, write
+from vgcrl.program import Program, RunState
+from vgcrl.targets import TOLERANCE, UNREADABLE, Experts, read, write
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
 STATES = 6  # of each expert
@@ -30,10 +31,10 @@ EXPERT = Config(  # sigma is the scale of the loss, in m/s
 
 
 def configuration(given: Config) -> Config:
-    """Four evaluations, unless told."""
+    """Eight evaluations, unless told."""
     config = resolve(given)
     if given.evaluate_every is None:
-        config = dataclasses.replace(config, evaluate_every=-(-config.steps // 4))
+        config = dataclasses.replace(config, evaluate_every=-(-config.steps // 8))
     if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
         raise UsageError(f"--env {config.env}: its velocities do not reach from {min(SPEEDS)} to {max(SPEEDS)} m/s")
     return config
@@ -67,42 +68,70 @@ def to_the_end(config: Config) -> Program:
     return compile_config(dataclasses.replace(config, terminate=False) if config.terminate else config)
 
 
-def record(folder: Path, out: Path, say: Callable[[str], None]) -> Experts:
-    """What the newest checkpoint of a run of experts can do, as a file of target states."""
-    program, runs, counters = training.restore(folder, say)
-    config = program.config
-    asked = np.array(list(itertools.product(SPEEDS, repeat=len(program.spec.velocity))), np.float32)
-    path = np.asarray(to_the_end(config).watch(runs, jnp.asarray(asked)))
-    states, achieved = choose(path, asked, program.spec.velocity)
-    facts = {
-        "command": command(config),
-        "env": config.env,
-        "seeds": config.seeds,
-        "steps": counters["step"],
-        "updates_per_step": config.updates_per_step,
-        "tolerance": TOLERANCE,
-        "hardware": training.hardware(),
-        "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco") if find_spec(name)},
-    }
-    found = Experts(states, asked, achieved, facts)
-    write(out, found)
-    return found
+class Keeper:
+    """Called at every evaluation: writes the best states so far to a file of targets."""
+
+    def __init__(self, config: Config, out: Path, best: Experts | None):
+        self.out, self.best, self.program = out, best, to_the_end(config)
+        self.facts = {
+            "command": command(config),
+            "env": config.env,
+            "seeds": config.seeds,
+            "updates_per_step": config.updates_per_step,
+            "tolerance": TOLERANCE,
+            "hardware": training.hardware(),
+            "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco") if find_spec(name)},
+        }
+
+    def __call__(self, runs: RunState, step: int) -> None:
+        velocity = self.program.spec.velocity
+        asked = np.array(list(itertools.product(SPEEDS, repeat=len(velocity))), np.float32)
+        path = np.asarray(self.program.watch(runs, jnp.asarray(asked)))
+        states, achieved = choose(path, asked, velocity)
+        found = Experts(states, asked, achieved, np.full(len(asked), step), self.facts | {"steps": step})
+        self.best = found if self.best is None else closest(self.best, found)
+        write(self.out, self.best)
+
+
+def closest(old: Experts, new: Experts) -> Experts:
+    """Of two recordings, for each target the one that missed it by less; the facts of the new one."""
+    better = new.error < old.error
+
+    def either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        chosen = np.where(better[:, None], b.reshape(len(better), -1), a.reshape(len(better), -1))
+        return chosen.reshape(b.shape)
+
+    return Experts(*map(either, old[:-1], new[:-1]), new.facts)
+
+
+def kept(out: Path, config: Config) -> Experts | None:
+    """What an earlier call has left of the same experts."""
+    try:
+        found = read(out)
+    except UNREADABLE:
+        return None
+    return found if found.facts.get("command") == command(config) else None
 
 
 def experts(given: Config, out: Path, say: Callable[[str], None]) -> Experts | None:
-    """Trains what is missing beside `out`, then records; None where the user stopped it."""
+    """Trains what is missing beside `out`, which has the best so far; None where the user stopped it."""
     config = configuration(given)
     if out.suffix != ".safetensors":
         raise UsageError(f"--out {out} has another ending; valid: a file that ends in .safetensors")
     if config.horizon < 2 * STATES:
         raise UsageError(f"--horizon {config.horizon} is too short for {STATES} states; valid: at least {2 * STATES}")
     folder = out.with_suffix("")
-    if (folder / "config.json").exists() and training.read_config(folder) != config:
+    begun = (folder / "config.json").exists()
+    if begun and training.read_config(folder) != config:
         raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
-    if not training.finished(folder):
-        begun = (folder / "config.json").exists()
-        run = training.resume(folder) if begun else training.start(config, folder)
-        if run.interrupted:
-            say("stopped and saved; the same command continues")
-            return None
-    return record(folder, out, say)
+    keep = Keeper(config, out, kept(out, config) if begun else None)
+    if training.finished(folder):
+        if keep.best is None:
+            _, runs, counters = training.restore(folder, say)
+            keep(runs, counters["step"])
+        return keep.best
+    how = training.resume if begun else partial(training.start, config)
+    if how(folder, evaluated=keep).interrupted:
+        say("stopped and saved; the same command continues")
+        return None
+    return keep.best

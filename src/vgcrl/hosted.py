@@ -67,6 +67,7 @@ class Host:
         self.decide = jit(jax.vmap(decide, (0, None)))
         self.learn = jit(jax.vmap(learn, (0, 0, None)), donate_argnums=0)
         self.turn = jit(jax.vmap(turn, (0, 0, 0, 0, None)), donate_argnums=0)
+        self.best = jit(jax.vmap(jax.vmap(partial(program.best, p), (None, 0, 0)), (0, 0, None)))
         self.afresh = jit(jax.vmap(afresh), donate_argnums=0)
 
     @cached_property
@@ -103,17 +104,22 @@ class Host:
         key = episodes, targets
         if key not in self.examiners:
             part = program.examination(self.parts, episodes)
+
+            def act(run: RunState, obs: Array, z: Array) -> Array:
+                return jax.vmap(partial(part.act, run))(obs, z)
+
+            def turn(run: RunState, tally: Any, action: Array, out: Step, z: Array) -> tuple[Any, Array]:
+                tally = follow(tally, action, out, z, part.measure(run))
+                return tally, act(run, tally.obs, z)
+
             jit = partial(jax.jit, compiler_options=program.compiler_options())
             parts = {
                 "plan": jit(jax.vmap(part.plan, (0, None if targets else 0))),
                 "begin": jit(
                     jax.vmap(lambda run, obs, z: begin(obs, z, self.parts.spec.action_dim, part.measure(run)))
                 ),
-                "act": jit(jax.vmap(lambda run, obs, z: jax.vmap(partial(part.act, run))(obs, z))),
-                "follow": jit(
-                    jax.vmap(lambda run, tally, action, out, z: follow(tally, action, out, z, part.measure(run))),
-                    donate_argnums=1,
-                ),
+                "act": jit(jax.vmap(act)),
+                "turn": jit(jax.vmap(turn), donate_argnums=1),
                 "conclude": jit(jax.vmap(part.conclude, (0, 0, 0, None if targets else 0))),
             }
             self.examiners[key] = self.config.build_worlds(self.runs, episodes + (targets or episodes)), parts
@@ -129,20 +135,19 @@ class Host:
         obs = jnp.asarray(worlds.reset(keys))
         z = part["plan"](light, aims)
         tally = part["begin"](light, obs, z)
+        action = part["act"](light, tally.obs, z)
         for clock in range(worlds.spec.horizon):
-            action = np.asarray(part["act"](light, tally.obs, z))
-            out = worlds.step(action, keys, clock)
-            tally = part["follow"](light, tally, action, out, z)
+            out = worlds.step(np.asarray(action), keys, clock)
+            tally, action = part["turn"](light, tally, action, out, z)
         return part["conclude"](light, tally, z, aims)
 
     def watch(self, runs: RunState, z: Array) -> np.ndarray:
         worlds, keys = self.config.build_worlds(self.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
         light = without(runs, "replay", "scene")
-        act = jax.jit(jax.vmap(lambda run, obs: jax.vmap(partial(program.best, self.parts, run))(obs, z)))
         path = [worlds.reset(keys)]
         obs = path[0]
         for clock in range(worlds.spec.horizon):
-            out = worlds.step(np.asarray(act(light, obs)), keys, clock)
+            out = worlds.step(np.asarray(self.best(light, obs, z)), keys, clock)
             path.append(out.next_obs)
             obs = out.obs
         worlds.close()

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from vgcrl.errors import UsageError
 
-UNREADABLE = (OSError, ValueError, TypeError, EOFError, OverflowError, RecursionError, MemoryError)
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
 UNREADABLE += (SafetensorError, csv.Error)
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
@@ -26,22 +26,30 @@ class Experts(NamedTuple):
     states: np.ndarray  # (expert · states each, observation)
     asked: np.ndarray  # (expert, velocity)
     achieved: np.ndarray
+    steps: np.ndarray  # of training when each was recorded
     facts: dict[str, Any]  # command, seeds, steps, hardware
 
     @property
+    def error(self) -> np.ndarray:
+        return np.linalg.norm(self.achieved - self.asked, axis=-1)
+
+    @property
     def missed(self) -> np.ndarray:
-        return np.linalg.norm(self.achieved - self.asked, axis=-1) > TOLERANCE
+        return self.error > TOLERANCE
 
 
 def write(path: Path, experts: Experts) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {name: getattr(experts, name).astype(np.float32) for name in ("states", "asked", "achieved")}
-    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, path, {"facts": json.dumps(experts.facts)})
+    kinds = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64}
+    arrays = {name: np.ascontiguousarray(getattr(experts, name), kind) for name, kind in kinds.items()}
+    temporary = path.with_suffix(".tmp")
+    save_file(arrays, temporary, {"facts": json.dumps(experts.facts)})
+    temporary.replace(path)
 
 
 def read(path: Path) -> Experts:
     with safe_open(path, "numpy") as opened:
-        arrays = (opened.get_tensor(name) for name in ("states", "asked", "achieved"))
+        arrays = (opened.get_tensor(name) for name in ("states", "asked", "achieved", "steps"))
         return Experts(*arrays, json.loads((opened.metadata() or {}).get("facts", "{}")))
 
 
@@ -54,7 +62,7 @@ def shipped(env: str) -> Path | None:
 def from_file(path: Path, width: int) -> Array:
     """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv."""
     readers: dict[str, Callable[[Path], Any]] = {
-        ".safetensors": lambda p: read(p).states,
+        ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
         ".json": lambda p: json.loads(p.read_text()),
         ".csv": lambda p: [[float(x) for x in row] for row in csv.reader(p.read_text().splitlines())],

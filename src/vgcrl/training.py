@@ -26,6 +26,7 @@ from vgcrl.program import Program, RunState
 
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
+Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluation, and of their steps
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
 
 
@@ -122,7 +123,9 @@ def _check_finite(program: Program, runs: RunState) -> None:
             )
 
 
-def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display) -> Run:
+def _loop(
+    program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display, evaluated: Evaluated
+) -> Run:
     config, size = program.config, program.steps_per_iteration
     total = -(-config.steps // size)
     evaluate_every = -(-config.evaluate_every // size)
@@ -155,6 +158,7 @@ def _loop(program: Program, folder: Path, runs: RunState, counters: dict[str, An
                 append_line(folder / "metrics.jsonl", last)
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
+                evaluated(runs, i * size)
             if (i % checkpoint_every == 0 and due()) or i >= total or stopping():
                 save()
             if i >= total or stopping():
@@ -192,7 +196,7 @@ def _write_config(folder: Path, config: Config) -> None:
         temporary.replace(path)
 
 
-def start(config: Config, folder: Path, *, quiet: bool = False) -> Run:
+def start(config: Config, folder: Path, *, quiet: bool = False, evaluated: Evaluated = lambda runs, step: None) -> Run:
     """Train a new run in `folder`. Everything is checked before anything is written."""
     config = resolve(config)
     _check_free(folder)
@@ -206,7 +210,7 @@ def start(config: Config, folder: Path, *, quiet: bool = False) -> Run:
     with _locked(folder), Display(config.method, config.steps, quiet) as display:
         _check_free(folder)  # another run may have been faster
         _write_config(folder, config)
-        return _loop(program, folder, runs, START, display)
+        return _loop(program, folder, runs, START, display, evaluated)
 
 
 def read_config(folder: Path) -> Config:
@@ -248,7 +252,13 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
     return program, runs, counters
 
 
-def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Run:
+def resume(
+    folder: Path,
+    steps: int | None = None,
+    *,
+    quiet: bool = False,
+    evaluated: Evaluated = lambda runs, step: None,
+) -> Run:
     """Go on to the steps first asked for, or to `steps` in all."""
     config = _sound_config(folder)
     if steps is not None:
@@ -266,4 +276,4 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False) -> Ru
             raise UsageError(f"--steps {steps} is less than the {counters['step']} already done; valid: more than that")
         _write_config(folder, config)
         truncate_lines(folder / "metrics.jsonl", counters["step"])
-        return _loop(program, folder, runs, counters, display)
+        return _loop(program, folder, runs, counters, display, evaluated)
