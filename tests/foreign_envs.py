@@ -70,6 +70,12 @@ class Lame(Echo):
         raise RuntimeError("no power\nat all")
 
 
+class Chatty(Whole):
+    def __init__(self):
+        print("welcome")
+
+
+gymnasium.register("Chatty-v0", Chatty, max_episode_steps=6)
 gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
 gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
 gymnasium.register("Endless-v0", Echo)

@@ -1,6 +1,7 @@
 """Gymnasium environments as `Worlds`, against environments whose answers are known and against Gymnasium itself."""
 
 import builtins
+import json
 import math
 import os
 import sys
@@ -210,6 +211,14 @@ def test_no_time_limit():
     Foreign(name, 1, 1, horizon=2, workers=0).close()
 
 
+def test_what_cannot_be_built_says_so_first(recwarn):
+    """An id of a version that is no longer there has no time limit either."""
+    name = "HalfCheetah-v2"
+    assert foreign.horizon(name) is None
+    one_line(lambda: Foreign(name, 1, 1, horizon=None, workers=0), name, "cannot be built")
+    assert not [w for w in recwarn if "out of date" in str(w.message)]
+
+
 def test_names():
     assert {"Pendulum-v1", "Reacher-v5", "Reacher-v4"} <= set(foreign.ids())
     assert (foreign.horizon("Pendulum-v1"), foreign.horizon(ECHO)) == (200, 6)
@@ -283,3 +292,14 @@ def test_an_environment_that_fails_in_the_first_evaluation(tmp_path, capsys):
     assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(out), *flags(horizon=6)]) == 2
     said = capsys.readouterr().err.splitlines()
     assert said == ["foreign_envs:Lame-v0: engine gymnasium", "vgcrl: foreign_envs:Lame-v0: RuntimeError: no power"]
+
+
+def test_what_an_environment_prints_is_not_the_answer(tmp_path, capsys):
+    out = str(tmp_path / "run")
+    small = flags(steps=64, envs=2, horizon=6, random_steps=16, evaluate_every=64, checkpoint_every=64, seeds=1)
+    assert main(["train", "--env", "foreign_envs:Chatty-v0", "--out", out, *small]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", out, "--json"]) == 0
+    said = capsys.readouterr()
+    assert "F" in json.loads(said.out)["mean"]
+    assert "welcome" in said.err

@@ -22,6 +22,7 @@ from vgcrl.errors import UsageError
 from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, Contrast, mark
+from vgcrl.logs import to_json
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 
@@ -99,6 +100,7 @@ def test_quick_is_one_body_and_two_sizes(name):
         ([2], 1.0, True, UNJUDGED),
         ([1, 2, 3], None, True, UNJUDGED),
         ([], 1.0, True, NOT_RUN),
+        ([1, 2, np.nan], 2.0, True, WORSE),
     ],
 )
 def test_marks(values, paper, higher, expected):
@@ -194,6 +196,15 @@ def test_without_target_states_nothing_is_claimed_of_them():
     assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
     assert comparison.marked(entry, "F", True) == EQUAL
     assert comparison.stillness([entry], True) == ""
+
+
+def test_a_run_that_came_to_nothing_is_told_as_such():
+    """A file has null for what is no number."""
+    job, cell = fake([row(p_her=i) for i in (0, 1)], F=[[1.0, 2.0, np.nan], [1.0, 1.1, 0.9]], lgr_z=[[np.nan], [0.5]])
+    outcome = comparison.compare([job], {"fake": json.loads(to_json(cell))}, (P_HER,), True)
+    table = next(t for name, t in outcome.tables.items() if name.startswith("Ant"))
+    assert [r[table.columns.index("F")] for r in table.rows] == ["nan ± nan ▼", "1.000 ± 0.248 ="]
+    assert outcome.claims[0].verdict == "not shown"
 
 
 def test_a_program_takes_as_long_as_one_like_it_did():

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from tiny import flags
 from vgcrl import training
 from vgcrl.cli import main
-from vgcrl.config import Config
+from vgcrl.config import Config, resolve
 from vgcrl.envs import ENVS, Env
 from vgcrl.logs import read_lines
 
@@ -233,3 +233,12 @@ def test_a_body_goes_on_to_the_bit(engine, tmp_path):
     for run, kept in zip((whole, half), lines, strict=True):
         (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     assert_same_state(whole, half)
+
+
+def test_a_folder_of_its_own(tmp_path, monkeypatch):
+    """Unless told; also where another process has just taken the name."""
+    monkeypatch.chdir(tmp_path)
+    config = resolve(Config())
+    taken = [training._fresh_folder(config) for _ in range(3)]
+    assert [str(p) for p in taken] == ["runs/diayn-pointmass", "runs/diayn-pointmass-2", "runs/diayn-pointmass-3"]
+    assert all(p.is_dir() for p in taken)

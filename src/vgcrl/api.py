@@ -26,12 +26,6 @@ def make(env: str = "pointmass", **options: Any) -> Any:
     return config.build_env() if config.native else foreign.single(env, config.horizon, bool(config.terminate))
 
 
-def fresh_folder(config: Config) -> Path:
-    """runs/METHOD-ENV, with a number where that is taken."""
-    base = Path("runs") / f"{config.method}-{config.env}"
-    return next(p for i in itertools.count(1) if not (p := base if i == 1 else Path(f"{base}-{i}")).exists())
-
-
 def _to_config(values: dict[str, Any]) -> Config:
     known = {f.name for f in dataclasses.fields(Config)}
     for name in values:
@@ -58,7 +52,7 @@ def _to_config(values: dict[str, Any]) -> Config:
 def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
     """Train `method`; options are those of `vgcrl train`, with underscores. Knobs take a number or several."""
     config = resolve(_to_config({"method": method, **options}))
-    return training.start(config, Path(out) if out is not None else fresh_folder(config), quiet=quiet)
+    return training.start(config, None if out is None else Path(out), quiet=quiet)
 
 
 class Policy:

@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -170,13 +171,12 @@ def _config(args: argparse.Namespace, given: Config) -> Config:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from vgcrl.api import fresh_folder
     from vgcrl.training import start
 
     config = resolve(_config(args, Config()))
     if args.engine == "auto" and not config.native:
         _say(f"{config.env}: engine {config.engine}")
-    return _finish(start(config, args.out or fresh_folder(config)))
+    return _finish(start(config, args.out))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -189,7 +189,8 @@ def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.evaluation import evaluate_run
     from vgcrl.logs import to_json
 
-    record = evaluate_run(args.dir, args.episodes, args.targets, _say)
+    with redirect_stdout(sys.stderr):  # an environment may print
+        record = evaluate_run(args.dir, args.episodes, args.targets, _say)
     if args.json:
         print(to_json(record))
         return 0
@@ -288,7 +289,8 @@ def _bench(args: argparse.Namespace) -> int:
     from vgcrl.bench import bench
     from vgcrl.logs import to_json
 
-    timed = bench(args.peer, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds)
+    with redirect_stdout(sys.stderr):  # a peer may print
+        timed = bench(args.peer, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds)
     record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
     if args.plot:
         from vgcrl.figures import speed

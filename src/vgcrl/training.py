@@ -2,12 +2,13 @@
 
 import dataclasses
 import fcntl
+import itertools
 import platform
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -196,17 +197,33 @@ def _write_config(folder: Path, config: Config) -> None:
         temporary.replace(path)
 
 
-def start(config: Config, folder: Path, *, quiet: bool = False, evaluated: Evaluated = lambda runs, step: None) -> Run:
-    """Train a new run in `folder`. Everything is checked before anything is written."""
+def _fresh_folder(config: Config) -> Path:
+    """runs/METHOD-ENV, with a number where that is taken; made, so that no other run takes it too."""
+    base = Path("runs") / f"{config.method}-{config.env}"
+    for i in itertools.count(1):
+        folder = base if i == 1 else Path(f"{base}-{i}")
+        with suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            return folder
+    raise AssertionError
+
+
+def start(
+    config: Config, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = lambda runs, step: None
+) -> Run:
+    """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
     config = resolve(config)
-    _check_free(folder)
+    if folder is not None:
+        _check_free(folder)
     program = compile_config(config)
     program.shapes()
     runs = program.init()
     try:
+        folder = folder or _fresh_folder(config)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {folder} cannot be created: {error.strerror}; valid: a writable place") from None
+        where = f"--out {folder}" if folder else error.filename
+        raise UsageError(f"{where} cannot be created: {error.strerror}; valid: a writable place") from None
     with _locked(folder), Display(config.method, config.steps, quiet) as display:
         _check_free(folder)  # another run may have been faster
         _write_config(folder, config)

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from multiprocessing.connection import Connection
@@ -70,7 +71,9 @@ def _line(error: Exception) -> str:
 
 def _make(name: str, options: dict[str, Any]) -> Any:
     """One environment without Gymnasium's time limit: `Part` has its own, which may be longer."""
-    return _gymnasium(name).make(name, max_episode_steps=-1, disable_env_checker=True, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # an older version may be what is wanted
+        return _gymnasium(name).make(name, max_episode_steps=-1, disable_env_checker=True, **options)
 
 
 def _example(name: str, options: dict[str, Any]) -> Any:
@@ -238,10 +241,10 @@ class Foreign:
         make_options: dict[str, Any] | None = None,
         describe: Callable[[Any, int], EnvSpec] = describe,
     ):
-        if horizon is None:
-            raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
         options = make_options or {}
         example = _example(name, options)
+        if horizon is None:
+            raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
         self.name, self.shape, self.space = name, (runs, count), example.action_space
         self.spec = describe(example, horizon)
         example.close()

@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     def values(self, metric: str) -> np.ndarray:
         """Of each seed; of none where it has not been run, or the environment does not have it."""
         final = self.cell["final"] if self.cell else {}
-        return np.array(final[metric][self.setting] if metric in final else [])
+        return np.array(final[metric][self.setting] if metric in final else [], float)
 
     @property
     def targets(self) -> dict[str, Any]:
@@ -69,7 +69,9 @@ def technique(row: Row) -> str:
 
 
 def mark(values: Any, paper: float | None, higher: bool) -> str:
-    """Equal where the paper's value is inside our interval; one seed has none."""
+    """Equal where the paper's value is inside our interval; one seed has none. A run that came to nothing is worse."""
+    if not np.isfinite(values).all():
+        return WORSE
     ci = interval(values)
     if ci is None or paper is None:
         return UNJUDGED if len(values) else NOT_RUN
@@ -214,7 +216,7 @@ def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
     curves = entry.cell["curves"] if entry.cell else {}
     if metric not in curves:
         return
-    steps, values = curves["step"], np.array(curves[metric])[:, entry.setting]
+    steps, values = curves["step"], np.array(curves[metric], float)[:, entry.setting]
     style = "--" if entry.row["p_her"] == "1" else "-"
     axis.plot(steps, values.mean(axis=1), style, color=colour, linewidth=1.5, label=technique(entry.row))
     axis.fill_between(steps, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.15, linewidth=0)
@@ -253,7 +255,7 @@ def scatter(rows: list[Entry], higher: bool) -> Figure:
     for axis, (metric, logarithmic, up) in zip(axes, panels, strict=True):
         for entry in rows:
             values = entry.values(metric)
-            if not len(values):
+            if not len(values) or not np.isfinite(values).all():
                 continue
             ends = np.abs(np.array([[values.min()], [values.max()]]) - values.mean())
             colour, fill = COLOURS[1 + bodies.index(entry.row["env"])], entry.row["p_her"] == "1"
