@@ -15,10 +15,11 @@ import numpy as np
 
 from vgcrl import peers, replay
 from vgcrl.config import Config, resolve
+from vgcrl.devices import compiler_options
 from vgcrl.envs import cores, vectorise
 from vgcrl.errors import UsageError
 from vgcrl.hosted import Host, without
-from vgcrl.program import RunState, compiler_options
+from vgcrl.program import RunState
 from vgcrl.types import Transition
 
 OBS, ACTIONS, BATCH, WIDTH = 17, 6, 256, 256

@@ -15,6 +15,7 @@ from jax import Array
 
 from vgcrl import program, replay
 from vgcrl.config import Config
+from vgcrl.devices import over_runs
 from vgcrl.envs import Worlds
 from vgcrl.goals import current
 from vgcrl.program import Program, RunState
@@ -43,7 +44,7 @@ class Host:
         self.runs = len(self.seeds)
         self.thread = ThreadPoolExecutor(1, "learn")
         self.examiners: dict[tuple[int, int], tuple[Worlds, dict[str, Any]]] = {}
-        p, jit = self.parts, partial(jax.jit, compiler_options=program.compiler_options())
+        p, self.many = self.parts, partial(over_runs, runs=self.runs)
 
         def decide(run: RunState, clock: Array) -> Array:
             return program.decide(p, run, clock, program.keys_at(run, clock).act)
@@ -62,13 +63,13 @@ class Host:
             z = sample_goals(current(p.goals, run.learner.q), program.keys_at(run, jnp.int32(FRESH)).goals, config.envs)
             return run._replace(replay=replay.cut(run.replay), scene=run.scene._replace(obs=obs, z=z))
 
-        self.init_all = jax.vmap(partial(program.init, p))
-        self.init_jit = jit(self.init_all)
-        self.decide = jit(jax.vmap(decide, (0, None)))
-        self.learn = jit(jax.vmap(learn, (0, 0, None)), donate_argnums=0)
-        self.turn = jit(jax.vmap(turn, (0, 0, 0, 0, None)), donate_argnums=0)
-        self.best = jit(jax.vmap(jax.vmap(partial(program.best, p), (None, 0, 0)), (0, 0, None)))
-        self.afresh = jit(jax.vmap(afresh), donate_argnums=0)
+        many = self.many
+        self.start = many(partial(program.init, p), axes=(0, 0, 0))
+        self.decide = many(decide, axes=(0, None))
+        self.learn = many(learn, axes=(0, 0, None), donate=(0,))
+        self.turn = many(turn, axes=(0, 0, 0, 0, None), donate=(0,))
+        self.best = many(jax.vmap(partial(program.best, p), (None, 0, 0)), axes=(0, 0, None))
+        self.afresh = many(afresh, axes=(0, 0), donate=(0,))
 
     @cached_property
     def worlds(self) -> Worlds:
@@ -76,11 +77,11 @@ class Host:
 
     def init(self) -> RunState:
         keys = jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 6)[0])(self.seeds)
-        return self.init_jit(self.seeds, self.knobs, jnp.asarray(self.worlds.reset(_keys(keys))))
+        return self.start(self.seeds, self.knobs, jnp.asarray(self.worlds.reset(_keys(keys))))
 
     def shapes(self) -> RunState:
         obs = jax.ShapeDtypeStruct((self.runs, self.config.envs, self.parts.spec.obs_dim), jnp.float32)
-        return jax.eval_shape(self.init_all, self.seeds, self.knobs, obs)
+        return jax.eval_shape(jax.vmap(partial(program.init, self.parts)), self.seeds, self.knobs, obs)
 
     def advance(self, runs: RunState, first: int, count: int) -> RunState:
         p, keys = self.parts, _keys(runs.key)
@@ -112,15 +113,16 @@ class Host:
                 tally = follow(tally, action, out, z, part.measure(run))
                 return tally, act(run, tally.obs, z)
 
-            jit = partial(jax.jit, compiler_options=program.compiler_options())
+            def first(run: RunState, obs: Array, z: Array) -> tuple[Any, Array]:
+                tally = begin(obs, z, self.parts.spec.action_dim, part.measure(run))
+                return tally, act(run, tally.obs, z)
+
+            aimed = None if targets else 0
             parts = {
-                "plan": jit(jax.vmap(part.plan, (0, None if targets else 0))),
-                "begin": jit(
-                    jax.vmap(lambda run, obs, z: begin(obs, z, self.parts.spec.action_dim, part.measure(run)))
-                ),
-                "act": jit(jax.vmap(act)),
-                "turn": jit(jax.vmap(turn), donate_argnums=1),
-                "conclude": jit(jax.vmap(part.conclude, (0, 0, 0, None if targets else 0))),
+                "plan": self.many(part.plan, axes=(0, aimed)),
+                "first": self.many(first, axes=(0, 0, 0)),
+                "turn": self.many(turn, axes=(0, 0, 0, 0, 0), donate=(1,)),
+                "conclude": self.many(part.conclude, axes=(0, 0, 0, aimed)),
             }
             self.examiners[key] = self.config.build_worlds(self.runs, episodes + (targets or episodes)), parts
         return self.examiners[key]
@@ -134,8 +136,7 @@ class Host:
         aims = jnp.asarray(worlds.reset(keys ^ 1)[:, :count]) if targets is None else targets
         obs = jnp.asarray(worlds.reset(keys))
         z = part["plan"](light, aims)
-        tally = part["begin"](light, obs, z)
-        action = part["act"](light, tally.obs, z)
+        tally, action = part["first"](light, obs, z)
         for clock in range(worlds.spec.horizon):
             out = worlds.step(np.asarray(action), keys, clock)
             tally, action = part["turn"](light, tally, action, out, z)

@@ -6,7 +6,7 @@ over (setting, seed). The clock is not batched, so the branch between collecting
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +16,7 @@ from jax import Array
 from vgcrl import learner, metrics, replay
 from vgcrl.agents.sac import Agent, sac
 from vgcrl.config import KNOBS, Config
+from vgcrl.devices import over_runs
 from vgcrl.envs import Vectorised, vectorise
 from vgcrl.goals import GoalSpace, current
 from vgcrl.learner import LearnerState
@@ -57,19 +58,6 @@ class Program(NamedTuple):
     shapes: Callable[[], RunState]
     save_worlds: Callable[[], dict[str, Any]]  # of environments on the host, beside the state of the runs
     enter: Callable[[RunState, dict[str, Any]], RunState]  # go on from a checkpoint, in those environments
-
-
-def compiler_options() -> dict[str, Any]:
-    """What a backend needs to be told.
-
-    On CPUs, Eigen's matrix products: 1.15 times the updates/s of XLA's default library on two Neoverse-N1 cores.
-    On GPUs, kernels that do not need each other side by side: 1.6 times the updates/s of one run on an H200.
-    """
-    options = {
-        "cpu": {"xla_cpu_experimental_ynn_fusion_type": ""},
-        "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
-    }
-    return options.get(jax.default_backend(), {})
 
 
 class Parts(NamedTuple):
@@ -297,13 +285,16 @@ def run_axis(config: Config) -> tuple[Array, Knobs]:
 
 
 def compile_native(config: Config) -> Program:
-    p, arguments = take_apart(config), (*run_axis(config), None)
-    jit = partial(jax.jit, compiler_options=compiler_options())
-    init_all = jax.vmap(partial(init, p))
-    init_jit = jit(init_all)
+    p, (seeds, knobs) = take_apart(config), run_axis(config)
+    many = partial(over_runs, runs=len(seeds))
+    start = many(partial(init, p), axes=(0, 0, None))
+
+    @cache
+    def examine(episodes: int) -> Callable[..., dict[str, Any]]:
+        return many(partial(evaluate, p, count=episodes), axes=(0, None))
 
     def evaluate_all(runs: RunState, targets: Array | None, episodes: int = config.evaluate_episodes) -> dict[str, Any]:
-        return jax.vmap(partial(evaluate, p, count=episodes), (0, None))(runs, targets)
+        return examine(episodes)(runs, targets)
 
     return Program(
         config,
@@ -311,12 +302,12 @@ def compile_native(config: Config) -> Program:
         p.goals,
         p.agent,
         p.collects * config.envs,
-        init=lambda: init_jit(*arguments),
-        advance=jit(jax.vmap(partial(advance, p), (0, None, None)), donate_argnums=0),
-        evaluate=jit(evaluate_all, static_argnames="episodes"),
+        init=partial(start, seeds, knobs, None),
+        advance=many(partial(advance, p), axes=(0, None, None), donate=(0,)),
+        evaluate=evaluate_all,
         best=partial(best, p),
-        watch=jit(jax.vmap(partial(watch, p), (0, None))),
-        shapes=lambda: jax.eval_shape(init_all, *arguments),
+        watch=many(partial(watch, p), axes=(0, None)),
+        shapes=partial(jax.eval_shape, jax.vmap(partial(init, p), (0, 0, None)), seeds, knobs, None),
         save_worlds=dict,
         enter=lambda runs, saved: runs,
     )

@@ -1,0 +1,58 @@
+"""Runs shared out over several devices: as on one."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import vgcrl
+from tiny import TINY
+from vgcrl import devices
+from vgcrl.training import restore
+
+SMALL = {**TINY, "steps": 160, "seeds": 2, "horizon": 40, "replay": 400}
+CASES = {
+    "pointmass": {**SMALL, "relabel": "p-her", "relabel_fraction": (0.0, 0.5)},  # the loop inside
+    "HalfCheetah": {**SMALL, "spectral_norm": (0.0, 2.0)},  # the loop around the parts
+}
+SCRIPT = """
+import json, sys
+from pathlib import Path
+import jax, vgcrl
+from vgcrl import training
+out = Path(sys.argv[1])
+for env, options in json.loads(sys.argv[2]).items():
+    vgcrl.train("diayn", env=env, out=out / env, quiet=True, **options)
+    program, runs, _ = training.restore(out / env, print)
+    after = program.advance(program.enter(runs, program.save_worlds()), 40, 1)
+    leaves = jax.tree.leaves(after)
+    print(json.dumps([len(jax.devices()), sorted({len(x.sharding.device_set) for x in leaves})]))
+"""
+
+
+@pytest.mark.parametrize(("runs", "count"), [(1, 1), (2, 2), (3, 3), (4, 4), (5, 1), (6, 3), (8, 4)])
+def test_shares_are_equal(runs, count, monkeypatch):
+    monkeypatch.setattr(jax, "local_devices", lambda: ["a", "b", "c", "d"])
+    assert devices.share(runs) == ["a", "b", "c", "d"][:count]
+
+
+def test_two_devices_are_as_one(tmp_path):
+    """Four runs: trained, evaluated, saved and taken up again by two devices with two each, and by one with all."""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "two"), json.dumps(CASES)]
+    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[2, [2]]] * len(CASES)
+    for env, options in CASES.items():
+        one = vgcrl.train("diayn", env=env, out=tmp_path / "one" / env, quiet=True, **options)
+        (_, a, _), (_, b, _) = (restore(tmp_path / where / env, print) for where in ("one", "two"))
+        numbers = [x for x in jax.tree.leaves(a) if jax.dtypes.issubdtype(x.dtype, np.number)]
+        others = [x for x in jax.tree.leaves(b) if jax.dtypes.issubdtype(x.dtype, np.number)]
+        for x, y in zip(numbers, others, strict=True):
+            np.testing.assert_allclose(x, y, rtol=2e-3, atol=2e-4)
+        last = json.loads((tmp_path / "two" / env / "metrics.jsonl").read_text().splitlines()[-1])
+        assert last["mean"]["F"] == pytest.approx(one.last["mean"]["F"], rel=1e-2, abs=1e-3)
