@@ -19,7 +19,11 @@ def test_the_closest_seed_is_the_expert():
     path = np.zeros((2, 41, 3, 2))
     path[0, 20:, :, 1], path[1, 20:, :, 1] = [-0.9, 0.5, 1.0], [-0.5, 0.1, 1.9]
     path[..., 0] = np.arange(41)[None, :, None]
-    states, achieved = experts.choose(path, asked, (1,))
+    spec = resolve(Config()).specification._replace(velocity=(1,))
+    states, _, achieved, steps, fell, facts = experts.choose(path, asked, spec, 7, {"env": "x"})
+    assert (steps == 7).all()
+    assert not fell.any()
+    assert facts == {"env": "x"}
     np.testing.assert_allclose(achieved[:, 0], [-0.9, 0.1, 1.9])
     assert states.shape == (3 * experts.STATES, 2)
     np.testing.assert_allclose(states[:, 1], np.repeat([-0.9, 0.1, 1.9], experts.STATES))
@@ -31,20 +35,26 @@ def test_a_target_keeps_the_recording_that_came_closest():
     asked = np.array([[1.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
     early = np.array([[0.9, 0.0], [0.0, 0.0], [0.0, 0.1]])
     late = np.array([[0.5, 0.0], [1.9, 2.0], [0.1, 0.0]])
-    states = np.repeat(np.arange(3.0), 2)[:, None] * np.ones(4)
-    old = targets.Experts(states, asked, early, np.full(3, 10), {"steps": 10})
-    new = targets.Experts(states + 10, asked, late, np.full(3, 20), {"steps": 20})
+    states, up = np.repeat(np.arange(3.0), 2)[:, None] * np.ones(4), np.zeros(3, bool)
+    old = targets.Experts(states, asked, early, np.full(3, 10), up, {"steps": 10})
+    new = targets.Experts(states + 10, asked, late, np.full(3, 20), up, {"steps": 20})
     best = experts.closest(old, new)
     np.testing.assert_array_equal(best.achieved, [early[0], late[1], early[2]])
     np.testing.assert_array_equal(best.steps, [10, 20, 10])
     np.testing.assert_array_equal(best.states[:, 0], [0, 0, 11, 11, 2, 2])
     assert best.facts == {"steps": 20}
     np.testing.assert_array_equal(best.error, np.minimum(old.error, new.error))
+    fallen = experts.closest(old._replace(fell=~up), new)
+    np.testing.assert_array_equal(fallen.achieved, late, "on its feet before closer")
+    np.testing.assert_array_equal(experts.closest(old, new._replace(fell=~up)).achieved, early)
+    assert old._replace(fell=~up).missed.all()
 
 
 def test_a_miss_is_told_and_files_come_back(tmp_path):
     asked, achieved = np.array([[1.0, 0.0], [2.0, 2.0]]), np.array([[1.1, 0.1], [2.0, 1.7]])
-    written = targets.Experts(np.ones((4, 3)), asked, achieved, np.array([10, 20]), {"env": "x", "seeds": 2})
+    written = targets.Experts(
+        np.ones((4, 3)), asked, achieved, np.array([10, 20]), np.zeros(2, bool), {"env": "x", "seeds": 2}
+    )
     targets.write(tmp_path / "a" / "x.safetensors", written)
     back = targets.read(tmp_path / "a" / "x.safetensors")
     assert back.missed.tolist() == [False, True]
@@ -130,8 +140,10 @@ def test_who_falls_stays_down_when_experts_are_recorded(tmp_path, capsys):
     out = tmp_path / "Humanoid.safetensors"
     small = flags(steps=320, seeds=1, horizon=200, replay=4000, evaluate_every=320, checkpoint_every=320)
     assert main(["experts", "--env", "Humanoid", "--terminate", "yes", "--out", str(out), *small]) == 0
-    height = targets.read(out).states[:, 0]
-    assert height.max() < 1.0, "a fresh start is at 1.4"
+    found = targets.read(out)
+    assert found.states[:, 0].max() < 1.0, "a fresh start is at 1.4"
+    assert found.fell.all()
+    assert found.missed.all(), "lying still is not standing still"
 
 
 def test_training_uses_some_and_evaluate_all(tmp_path, capsys):

@@ -189,13 +189,14 @@ def test_skills_that_are_known_but_stand_still_are_a_finding():
     assert "0.10 m/s (median of 3 rows), those of the targets by 1.20" in text
 
 
-def test_without_target_states_nothing_is_claimed_of_them():
+@pytest.mark.parametrize("targets", [{"count": 0}, {"count": 294, "missed": 0.9, "still_lgr_v": 1.0, "spread_v": 1.0}])
+def test_without_target_states_of_good_experts_nothing_is_claimed_of_them(targets):
     job, cell = fake([row()])
-    cell["targets"] = {"count": 0}
+    cell["targets"] = targets
     (entry,) = comparison.entries([job], {"fake": cell})
     assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
     assert comparison.marked(entry, "F", True) == EQUAL
-    assert comparison.stillness([entry], True) == ""
+    assert bool(comparison.stillness([entry], True)) == bool(targets["count"]), "ours it is, whatever they are"
 
 
 def test_a_run_that_came_to_nothing_is_told_as_such():

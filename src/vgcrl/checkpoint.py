@@ -73,6 +73,7 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any], worlds: dic
     header = {"layout": str(LAYOUT), "counters": json.dumps({"step": step, **counters})}
     save_file({k: np.ascontiguousarray(x) for k, x in raw.items()}, new / "state.safetensors", header)
     (new / "sha256").write_text(_checksum(new / "state.safetensors") + "\n")
+    (new / "state.safetensors").chmod((new / "sha256").stat().st_mode)  # safetensors lets nobody else read
     for path in (new / "state.safetensors", new / "sha256", new):
         _sync(path)
     if (folder / name).exists():

@@ -209,7 +209,8 @@ def _experts(args: argparse.Namespace) -> int:
 
 def _print_experts(found: Experts, where: str) -> None:
     asked, achieved = ([" ".join(f"{x:.2f}" for x in row) for row in rows] for rows in (found.asked, found.achieved))
-    marks = ["missed" if missed else "" for missed in found.missed]
+    pairs = zip(found.fell, found.missed, strict=True)
+    marks = ["fell" if fell else "missed" if missed else "" for fell, missed in pairs]
     rows = [list(row) for row in zip(asked, achieved, map("{:,}".format, found.steps), marks, strict=True)]
     _print_table(["asked m/s", "achieved m/s", "after steps", ""], rows)
     missed = f"{int(found.missed.sum())} missed by more than {TOLERANCE} m/s"

@@ -20,6 +20,9 @@ def evaluate_run(
     program, runs, counters = restore(folder, warn)
     config, width = program.config, program.spec.obs_dim
     wanted = targets.from_file(file, width) if file else targets.default(config.env, width)
+    missed, count = targets.quality(config.env)
+    if file is None and 2 * missed > count:
+        warn(f"{config.env}: of the {count} experts behind the target states, {missed} missed the velocity asked for")
     out = jax.device_get(program.evaluate(runs, wanted, episodes=episodes or config.evaluate_episodes))
     del out["train"]
     source = str(file) if file else "the environment's own starts" if wanted is None else f"{len(wanted)} expert states"

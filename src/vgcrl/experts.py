@@ -1,16 +1,18 @@
 """Velocity-tracking experts: GCRL itself, with velocities as goals and Huber's loss as −log q.
 
 One policy per seed serves all target velocities; for each target the seed that comes closest is its expert, at the
-evaluation at which it came closest. States are taken from the second half of its episode.
+evaluation at which it came closest; one that stays on its feet is closer than any that falls. States are taken from
+the second half of its episode.
 """
 
 import dataclasses
 import itertools
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +23,7 @@ from vgcrl.errors import UsageError
 from vgcrl.hosted import compile_config
 from vgcrl.program import Program, RunState
 from vgcrl.targets import TOLERANCE, UNREADABLE, Experts, read, write
+from vgcrl.types import EnvSpec
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
 STATES = 6  # of each expert
@@ -53,14 +56,30 @@ def _ranges(config: Config) -> list[tuple[float, float]]:
     return [(spec.low[i], spec.high[i]) for i in spec.velocity]
 
 
-def choose(path: np.ndarray, asked: np.ndarray, velocity: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def choose(path: np.ndarray, asked: np.ndarray, spec: EnvSpec, step: int, facts: dict[str, Any]) -> Experts:
     """From (seed, step, expert, observation): states of each expert's best seed, and what velocity it kept."""
-    settled = path[:, path.shape[1] // 2 :]
-    achieved = settled[..., list(velocity)].mean(axis=1)
-    best = np.linalg.norm(achieved - asked, axis=-1).argmin(axis=0)
+    settled, low, high = path[:, path.shape[1] // 2 :], *spec.height
+    achieved = settled[..., list(spec.velocity)].mean(axis=1)
     random = np.random.default_rng(0)
-    states = [settled[seed, random.choice(settled.shape[1], STATES, False), e] for e, seed in enumerate(best)]
-    return np.concatenate(states), achieved[best, np.arange(len(asked))]
+    places = [random.choice(settled.shape[1], STATES, False) for _ in asked]
+
+    def of_one_seed(states: np.ndarray, kept: np.ndarray) -> Experts:
+        shown = np.concatenate([states[place, e] for e, place in enumerate(places)])
+        fell = np.any((states[..., 0] < low) | (states[..., 0] > high), axis=0)
+        return Experts(shown, asked, kept, np.full(len(asked), step), fell, facts)
+
+    return reduce(closest, map(of_one_seed, settled, achieved))
+
+
+def closest(old: Experts, new: Experts) -> Experts:
+    """Of two recordings, for each target the one that missed it by less; the facts of the new one."""
+    better = np.where(old.fell == new.fell, new.error < old.error, old.fell)
+
+    def either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        chosen = np.where(better[:, None], b.reshape(len(better), -1), a.reshape(len(better), -1))
+        return chosen.reshape(b.shape)
+
+    return Experts(*map(either, old[:-1], new[:-1]), new.facts)
 
 
 def to_the_end(config: Config) -> Program:
@@ -84,24 +103,12 @@ class Keeper:
         }
 
     def __call__(self, runs: RunState, step: int) -> None:
-        velocity = self.program.spec.velocity
-        asked = np.array(list(itertools.product(SPEEDS, repeat=len(velocity))), np.float32)
+        spec = self.program.spec
+        asked = np.array(list(itertools.product(SPEEDS, repeat=len(spec.velocity))), np.float32)
         path = np.asarray(self.program.watch(runs, jnp.asarray(asked)))
-        states, achieved = choose(path, asked, velocity)
-        found = Experts(states, asked, achieved, np.full(len(asked), step), self.facts | {"steps": step})
+        found = choose(path, asked, spec, step, self.facts | {"steps": step})
         self.best = found if self.best is None else closest(self.best, found)
         write(self.out, self.best)
-
-
-def closest(old: Experts, new: Experts) -> Experts:
-    """Of two recordings, for each target the one that missed it by less; the facts of the new one."""
-    better = new.error < old.error
-
-    def either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        chosen = np.where(better[:, None], b.reshape(len(better), -1), a.reshape(len(better), -1))
-        return chosen.reshape(b.shape)
-
-    return Experts(*map(either, old[:-1], new[:-1]), new.facts)
 
 
 def kept(out: Path, config: Config) -> Experts | None:

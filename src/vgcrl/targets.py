@@ -11,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from vgcrl.errors import UsageError
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
 UNREADABLE += (SafetensorError, csv.Error)
+ARRAYS = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64, "fell": np.bool_}
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
 
@@ -27,6 +28,7 @@ class Experts(NamedTuple):
     asked: np.ndarray  # (expert, velocity)
     achieved: np.ndarray
     steps: np.ndarray  # of training when each was recorded
+    fell: np.ndarray  # whether its body was unhealthy then
     facts: dict[str, Any]  # command, seeds, steps, hardware
 
     @property
@@ -35,21 +37,20 @@ class Experts(NamedTuple):
 
     @property
     def missed(self) -> np.ndarray:
-        return self.error > TOLERANCE
+        return self.fell | (self.error > TOLERANCE)
 
 
 def write(path: Path, experts: Experts) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    kinds = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64}
-    arrays = {name: np.ascontiguousarray(getattr(experts, name), kind) for name, kind in kinds.items()}
+    arrays = {name: np.ascontiguousarray(getattr(experts, name), kind) for name, kind in ARRAYS.items()}
     temporary = path.with_suffix(".tmp")
-    save_file(arrays, temporary, {"facts": json.dumps(experts.facts)})
+    temporary.write_bytes(save(arrays, {"facts": json.dumps(experts.facts)}))
     temporary.replace(path)
 
 
 def read(path: Path) -> Experts:
     with safe_open(path, "numpy") as opened:
-        arrays = (opened.get_tensor(name) for name in ("states", "asked", "achieved", "steps"))
+        arrays = (opened.get_tensor(name) for name in ARRAYS)
         return Experts(*arrays, json.loads((opened.metadata() or {}).get("facts", "{}")))
 
 
@@ -57,6 +58,13 @@ def shipped(env: str) -> Path | None:
     """The file that comes with the package for an environment."""
     path = Path(str(files("vgcrl") / "data" / "targets" / f"{env}.safetensors"))
     return path if path.exists() else None
+
+
+def quality(env: str) -> tuple[int, int]:
+    """How many of the shipped experts missed their velocity, of how many."""
+    path = shipped(env)
+    missed = read(path).missed if path else np.zeros(0)
+    return int(missed.sum()), len(missed)
 
 
 def from_file(path: Path, width: int) -> Array:

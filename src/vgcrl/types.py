@@ -5,6 +5,7 @@ run. The loop adds the run axis (seed and knobs) with one `vmap`, so an array it
 (run, env, ...); a batch drawn from replay is (run, batch, ...).
 """
 
+import math
 from typing import Any, NamedTuple
 
 from jax import Array
@@ -45,6 +46,7 @@ class EnvSpec(NamedTuple):
     features: tuple[int, ...]  # what q sees unless told otherwise
     facts: dict[str, Any]  # what a reader of results wants to know, e.g. the projection W
     image: tuple[int, ...] = ()  # shape of the features where they are a picture
+    height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the first dimension, of bodies that can fall
 
     def scale(self, action: Any) -> Any:
         """From [−1, 1] to the environment's own units, in any array namespace."""

@@ -119,4 +119,5 @@ def specification(task: Task, model: Any, horizon: int) -> EnvSpec:
         velocity=velocity,
         features=tuple(range(width)),
         facts={},
+        height=task.height or (-math.inf, math.inf),
     )

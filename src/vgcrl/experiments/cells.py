@@ -107,7 +107,9 @@ def aims(program: training.Program, most: int | None) -> tuple[jax.Array | None,
         return None, {"count": 0}
     velocity = np.asarray(states)[:, list(program.spec.velocity)]
     still, spread = (velocity**2).sum(axis=1).mean(), velocity.var(axis=0).mean() ** 0.5
-    return states, {"count": len(velocity), "still_lgr_v": float(still), "spread_v": float(spread)}
+    missed, experts = targets.quality(program.config.env)
+    about = {"count": len(velocity), "missed": missed / experts}
+    return states, about | {"still_lgr_v": float(still), "spread_v": float(spread)}
 
 
 def columns(rows: list[dict[str, Any]], seeds: int) -> dict[str, list[list[float]]]:

@@ -53,7 +53,8 @@ class Entry(NamedTuple):
 
     @property
     def targets(self) -> dict[str, Any]:
-        return self.cell["targets"] if self.cell else {"count": 0}
+        """How many, and which share of the experts behind them missed their velocity."""
+        return {"missed": 0.0} | (self.cell["targets"] if self.cell else {"count": 0})
 
     def paper(self, metric: str) -> float | None:
         return float(self.row[COLUMNS[metric]]) if self.published and metric in COLUMNS else None
@@ -81,8 +82,8 @@ def mark(values: Any, paper: float | None, higher: bool) -> str:
 
 
 def marked(entry: Entry, metric: str, higher: bool) -> str:
-    """Without target states LGR(s) and LGR_v are not what the paper measured."""
-    if entry.cell and metric in AIMED and not entry.targets["count"]:
+    """Without target states, or where most experts missed theirs, LGR(s) and LGR_v are not what the paper measured."""
+    if entry.cell and metric in AIMED and not (entry.targets["count"] and entry.targets["missed"] <= 0.5):
         return UNJUDGED
     return mark(entry.values(metric), entry.paper(metric), rises(metric, higher))
 
