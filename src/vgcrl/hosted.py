@@ -85,10 +85,10 @@ class Host:
 
     def advance(self, runs: RunState, first: int, count: int) -> RunState:
         p, keys = self.parts, _keys(runs.key)
-        action = self.decide(runs, jnp.int32(first * p.collects))
+        action = self.decide(runs, np.int32(first * p.collects))
         for clock in range(first * p.collects, (first + count) * p.collects):
             i, j = divmod(clock, p.collects)
-            now = jnp.int32(clock)
+            now = np.int32(clock)
             state, rest = runs.learner, without(runs, "learner")
             learning = j == p.collects - 1 and program.enough(p, i)
             learned = self.thread.submit(self.learn, state, rest, now) if learning else None
