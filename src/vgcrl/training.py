@@ -2,13 +2,12 @@
 
 import dataclasses
 import fcntl
-import itertools
 import platform
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from vgcrl.program import Program, RunState
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluation, and of their steps
+NOBODY: Evaluated = lambda runs, step: None  # noqa: E731
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
 
 
@@ -200,17 +200,17 @@ def _write_config(folder: Path, config: Config) -> None:
 def _fresh_folder(config: Config) -> Path:
     """runs/METHOD-ENV, with a number where that is taken; made, so that no other run takes it too."""
     base = Path("runs") / f"{config.method}-{config.env}"
-    for i in itertools.count(1):
-        folder = base if i == 1 else Path(f"{base}-{i}")
-        with suppress(FileExistsError):
+    folder, i = base, 1
+    while True:
+        try:
             folder.mkdir(parents=True)
             return folder
-    raise AssertionError
+        except FileExistsError:
+            i += 1
+            folder = Path(f"{base}-{i}")
 
 
-def start(
-    config: Config, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = lambda runs, step: None
-) -> Run:
+def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
     config = resolve(config)
     if folder is not None:
@@ -269,13 +269,7 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
     return program, runs, counters
 
 
-def resume(
-    folder: Path,
-    steps: int | None = None,
-    *,
-    quiet: bool = False,
-    evaluated: Evaluated = lambda runs, step: None,
-) -> Run:
+def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Go on to the steps first asked for, or to `steps` in all."""
     config = _sound_config(folder)
     if steps is not None:
