@@ -259,6 +259,7 @@ def _list(args: argparse.Namespace) -> int:
             if path is not None:
                 found = targets.read(path)
                 _print_experts(found, f"{env}, {found.facts['steps']:,} steps of `{found.facts['command']}`")
+                print(found.facts.get("remark", "as that command writes it"))
     return 0
 
 
