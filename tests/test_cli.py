@@ -188,7 +188,7 @@ def test_list_tells_the_quality_of_the_shipped_targets(capsys):
         assert f"of {len(found.asked)} experts, {found.missed.sum()} missed" in out
         assert len(found.states) == 6 * len(found.asked)
         assert found.facts["command"] in out
-        assert found.facts.get("remark", "as that command writes it") in out, (
+        assert found.facts.get("remark", "as that command writes it") in out
             "how a file came about that the command alone does not make"
         )
     marks = out.count(" missed\n") + out.count(" fell\n")
