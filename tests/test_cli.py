@@ -189,8 +189,6 @@ def test_list_tells_the_quality_of_the_shipped_targets(capsys):
         assert len(found.states) == 6 * len(found.asked)
         assert found.facts["command"] in out
         assert found.facts.get("remark", "as that command writes it") in out
-            "how a file came about that the command alone does not make"
-        )
     marks = out.count(" missed\n") + out.count(" fell\n")
     assert marks == sum(targets.read(path).missed.sum() for path in shipped)
 
