@@ -272,7 +272,7 @@ def _reproduce(args: argparse.Namespace) -> int:
         raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number up to a million")
     ask = Ask(**{name: getattr(args, name) for name in Ask._fields})
     for name in EXPERIMENTS if args.name == "all" else [args.name]:
-        command = ["vgcrl", "reproduce", name, *ask.words()]
+        command = ["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()]  # time decides how far, not what
         ending = reproduce(name, args.out, ask, command, print if ask.dry_run else _say)
         if ending.report:
             print(f"report: {ending.report}")

@@ -250,9 +250,9 @@ def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v",
 
 def scatter(rows: list[Entry], higher: bool) -> Figure:
     """Ours against the paper's, a point per row."""
-    panels = (("lgr_v", True, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
+    panels = (("lgr_v", False, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
     figure, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
-    bodies = list(dict.fromkeys(entry.row["env"] for entry in rows))
+    bodies = list(dict.fromkeys(entry.row["env"] for entry in rows if len(entry.values("lgr_z"))))
     for axis, (metric, logarithmic, up) in zip(axes, panels, strict=True):
         for entry in rows:
             values = entry.values(metric)

@@ -22,11 +22,11 @@ GRID = Grid(
         ),
         *(
             Contrast(
-                f"{env}, a hard body: P-HER lowers LGR(z) over all posteriors and |G|",
+                f"{env}: P-HER lowers LGR(z) over all posteriors and |G|",
                 "p_her",
                 lambda row, env=env: row["env"] == env,
             )
-            for env in BODIES[1:]
+            for env in BODIES
         ),
     ),
 )
