@@ -70,6 +70,7 @@ BAD = {
     "a plot nowhere": (["bench", "--plot", "nowhere/x.png"], "--plot nowhere/x.png"),
     "experts without an ending": (["experts", "--env", "pointmass", "--out", "x"], "--out x"),
     "experts of a moment": (["experts", "--env", "pointmass", "--horizon", "8"], "--horizon 8"),
+    "unknown physics": (["train", "--env", "Ant", "--physics", "quick"], "--physics 'quick'"),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }
 

@@ -18,6 +18,7 @@ from tiny import TINY
 from vgcrl import training
 from vgcrl.cli import main
 from vgcrl.config import resolve
+from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
@@ -211,7 +212,7 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
 def test_a_program_takes_as_long_as_one_like_it_did():
     config = resolve(grid.jobs(discrete.GRID, Ask(steps=1_000_000, seeds=2))[0].config)
     assert planning.seconds(config, []) == (planning.assumed(config), False)
-    cell = {"config": json.loads(config.to_json()), "hardware": cells.machine()}
+    cell = {"config": json.loads(config.to_json()), "hardware": training.hardware()}
     cell |= {"runs": 8, "steps": 500_000, "wall_seconds": 100.0}
     assert planning.seconds(config, [cell, cell | {"hardware": "another"}]) == (100.0, True)
     assert not planning.seconds(config, [cell | {"config": cell["config"] | {"env": "Ant"}}])[1]
@@ -365,12 +366,13 @@ def test_a_program_that_another_process_trains_is_waited_for(small, tmp_path, ca
     assert cells.read(tmp_path / "discrete-quick", job)["seeds"] == [0, 1]
 
 
-def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("kind", [UsageError, Broken])
+def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys, monkeypatch, kind):
     original = grid.train
 
     def train(config, folder):
         if config.goal_dim == 2:
-            raise UsageError("observation not finite")
+            raise kind("observation not finite")
         return original(config, folder)
 
     monkeypatch.setattr(grid, "train", train)
@@ -378,6 +380,22 @@ def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys
     assert "1 of 2 programs failed: pointmass-G2: observation not finite" in capsys.readouterr().err
     assert list(numbers(tmp_path)) == ["pointmass-G3.json"]
     assert NOT_RUN in (tmp_path / "discrete-quick" / "report.html").read_text()
+
+
+def test_a_run_that_diverges_is_told_of(small, tmp_path, monkeypatch):
+    """Its numbers are null in the log, and the columns of the table must not depend on that."""
+    original = training.append_line
+
+    def diverged(path, record):
+        for seed in record["seeds"][: 1 if record["step"] else 0]:
+            seed["F"] = float("nan")
+        original(path, record)
+
+    monkeypatch.setattr(training, "append_line", diverged)
+    assert run(tmp_path) == 0
+    for name, (final, curves, _) in numbers(tmp_path).items():
+        assert set(curves) - {"step"} == set(final), name
+        assert [value[0][0] is None for value in curves["F"]] == [False] + [True] * (len(curves["F"]) - 1)
 
 
 def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from tiny import TINY
 from vgcrl import hosted, program
 from vgcrl.config import Config, resolve
-from vgcrl.envs import vectorise
+from vgcrl.envs import Vectorised
 from vgcrl.types import Step
 
 
@@ -21,7 +21,7 @@ class PointmassOnHost:
     restores = True
 
     def __init__(self, config, runs, count):
-        self.env, self.count = vectorise(config.build_env(), count), count
+        self.env, self.count = Vectorised(config.build_env(), count), count
         self.spec = self.env.spec
 
         def key(word, clock):
@@ -100,3 +100,16 @@ def test_runs_together_equal_runs_alone():
         host = hosted.Host(config)
         states.append(host.advance(host.init(), 0, 10))
     np.testing.assert_allclose(states[0].scene.obs[1], states[1].scene.obs[0], rtol=1e-3, atol=1e-3)
+
+
+def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
+    class Forgetful(PointmassOnHost):
+        restores = False
+
+    monkeypatch.setattr(Config, "build_worlds", lambda *args: Forgetful(*args))
+    host = hosted.Host(resolve(Config(**TINY)))
+    runs, drawn = host.init(), []
+    for first in (0, 10):
+        runs = host.enter(host.advance(runs, first, 10), {})
+        drawn.append(np.asarray(runs.scene.z))
+    assert (drawn[0] != drawn[1]).any()

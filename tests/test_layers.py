@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "vgcrl"
 
 LAYERS = [
-    {"types", "errors", "distributions", "networks", "optim", "devices"},
+    {"types", "errors", "distributions", "networks", "optim", "devices", "files"},
     {"goals", "posteriors", "envs"},
     {"replay", "relabel", "agents"},
     {"learner", "rollout"},

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vgcrl.config import Config, resolve
-from vgcrl.envs import ENVS, pointmass, vectorise
+from vgcrl.envs import ENVS, Vectorised, pointmass
 
 DIMS = 3
 
@@ -90,7 +90,7 @@ def test_paper_profiles():
 def test_environment_contract(name):
     """Shapes, ranges, fresh starts, and the true successor kept apart from the observation after a reset."""
     env = resolve(Config(env=name)).build_env()
-    spec, many = env.spec, vectorise(env, 4)
+    spec, many = env.spec, Vectorised(env, 4)
     assert len(spec.low) == len(spec.high) == spec.obs_dim
     assert set(spec.position) | set(spec.velocity) | set(spec.features) <= set(range(spec.obs_dim))
     state, obs = many.reset(jax.random.key(0))

@@ -16,7 +16,7 @@ import numpy as np
 from vgcrl import peers, replay
 from vgcrl.config import Config, resolve
 from vgcrl.devices import compiler_options
-from vgcrl.envs import cores, vectorise
+from vgcrl.envs import Vectorised, cores
 from vgcrl.errors import UsageError
 from vgcrl.hosted import Host, without
 from vgcrl.program import RunState
@@ -173,7 +173,7 @@ def bytes_per_second(seconds: float) -> float:
 
 def pointmass_per_second(seconds: float, count: int = 2_000) -> float:
     """The 2-D point mass with random actions, 256 side by side."""
-    env = vectorise(resolve(Config()).build_env(), 256)
+    env = Vectorised(resolve(Config()).build_env(), 256)
 
     def body(i: jax.Array, state: Any) -> Any:
         key = jax.random.fold_in(jax.random.key(0), i)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vgcrl.envs import ENVS, Engine, Env, EnvRow, Worlds, choose, find
+from vgcrl.envs.mjx import PHYSICS
 from vgcrl.errors import UsageError
+from vgcrl.learner import CRITICS
 from vgcrl.methods import METHODS
 from vgcrl.posteriors import LINEAR
 from vgcrl.relabel import RELABELS
@@ -18,7 +20,6 @@ from vgcrl.replay import LATER, rows_needed
 from vgcrl.types import EnvSpec
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
-PHYSICS = ("exact", "fast")
 LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
 KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm", "projection_seed")
 
@@ -342,7 +343,7 @@ def resolve(c: Config) -> Config:
     one_of("--engine", c.engine, ENGINES)
     one_of("--relabel-state", c.relabel_state, LATER)
     if c.critic is not None:
-        one_of("--critic", c.critic, ("scalar", "successor"))
+        one_of("--critic", c.critic, CRITICS)
     if c.physics is not None:
         one_of("--physics", c.physics, PHYSICS)
     if c.relabel is not None:

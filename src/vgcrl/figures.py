@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator
 
-from vgcrl.envs import vectorise
+from vgcrl.envs import Vectorised
 from vgcrl.goals import Discrete, current
 from vgcrl.program import Program, RunState
 from vgcrl.rollout import sample_goals, trajectories
@@ -54,10 +54,14 @@ def is_planar(program: Program) -> bool:
     return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
 
 
+def ranges(program: Program) -> list[tuple[float, float]]:
+    """From where to where the two positions go."""
+    return list(zip(program.spec.low[:2], program.spec.high[:2], strict=True))
+
+
 def arena_grid(program: Program, size: int) -> jax.Array:
     """States at rest on a grid over the two positions."""
-    line = np.linspace(program.spec.low[0], program.spec.high[0], size)
-    x, y = np.meshgrid(line, line)
+    x, y = np.meshgrid(*(np.linspace(*ends, size) for ends in ranges(program)))
     states = np.zeros((size * size, program.spec.obs_dim), np.float32)
     states[:, 0], states[:, 1] = x.ravel(), y.ravel()
     return jnp.asarray(states)
@@ -74,15 +78,14 @@ def palette(count: int) -> np.ndarray:
 
 def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
     """The arena coloured by the most likely category."""
-    low, high = program.spec.low[0], program.spec.high[0]
+    (left, right), (bottom, top) = ranges(program)
     picture = palette(program.goals.dim)[np.asarray(label_map(program, run, size))]
-    axis.imshow(picture, origin="lower", extent=(low, high, low, high), alpha=0.35, interpolation="nearest")
+    axis.imshow(picture, origin="lower", extent=(left, right, bottom, top), alpha=0.35, interpolation="nearest")
 
 
 def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> Figure:
     """What q makes of the arena, and where the policy goes: one trajectory per goal, coloured by its goal."""
     figure, axis = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
-    low, high = program.spec.low[0], program.spec.high[0]
     key_goals, key_path = jax.random.split(run.key_evaluation)
     discrete = isinstance(program.goals, Discrete)
     z = (
@@ -94,13 +97,13 @@ def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> 
     colours = palette(count)
     if discrete:
         draw_labels(axis, program, run, size)
-    env = vectorise(program.config.build_env(run.knobs), count)
+    env = Vectorised(program.config.build_env(run.knobs), count)
     path = jax.jit(lambda: trajectories(env, partial(program.best, run), z, key_path))()
     for g in range(count):
         axis.plot(path[:, g, 0], path[:, g, 1], color=colours[g], linewidth=1.2)
         axis.plot(*path[-1, g, :2], "o", color=colours[g], markersize=5, markeredgecolor="black")
-    limits = (low * 1.03, high * 1.03)
-    axis.set(xlim=limits, ylim=limits, aspect="equal", xlabel="x", ylabel="y")
+    xlim, ylim = 1.03 * np.array(ranges(program))
+    axis.set(xlim=xlim, ylim=ylim, aspect="equal", xlabel="x", ylabel="y")
     axis.set_title("most likely goal, and a trajectory per goal" if discrete else "a trajectory per goal", fontsize=10)
     return figure
 

@@ -22,8 +22,6 @@ from vgcrl.program import Program, RunState
 from vgcrl.rollout import begin, follow, sample_goals
 from vgcrl.types import Step
 
-FRESH = 2**31 - 1  # clock of the goals drawn when episodes start afresh after a resume
-
 
 def _keys(key: Array) -> np.ndarray:
     return np.asarray(jax.random.key_data(key))
@@ -60,7 +58,8 @@ class Host:
             return without(run, "learner"), decide(run, clock + 1)
 
         def afresh(run: RunState, obs: Array) -> RunState:
-            z = sample_goals(current(p.goals, run.learner.q), program.keys_at(run, jnp.int32(FRESH)).goals, config.envs)
+            key = program.keys_at(run, ~jnp.sum(run.replay.head)).goals  # below every clock of training
+            z = sample_goals(current(p.goals, run.learner.q), key, config.envs)
             return run._replace(replay=replay.cut(run.replay), scene=run.scene._replace(obs=obs, z=z))
 
         many = self.many
@@ -169,7 +168,6 @@ def compile_hosted(config: Config) -> Program:
         config,
         p.spec,
         p.goals,
-        p.agent,
         p.collects * config.envs,
         init=host.init,
         advance=host.advance,

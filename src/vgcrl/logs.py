@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgcrl.errors import UsageError
+from vgcrl.files import put
 
 
 def to_json(value: Any) -> str:
@@ -46,9 +47,7 @@ def truncate_lines(path: Path, step: int) -> None:
                 kept.append(line)
         except (ValueError, TypeError, KeyError):
             break
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text("".join(kept))
-    temporary.replace(path)
+    put(path, "".join(kept))
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:

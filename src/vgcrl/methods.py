@@ -22,11 +22,15 @@ class Method(NamedTuple):
     spectral: bool = True  # q has layers that spectral normalisation can bound
     relabels: tuple[str, ...] = tuple(RELABELS)
     why: str = ""  # not the others
-    bounded: bool = False  # goals are states, uniform over their range, which must be known
     sight: str = "state"  # what q sees of a step
     poses: bool = False  # goals are what a picture of the state would show: positions, where they are known
     critic: str = "scalar"
     posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
+
+    @property
+    def bounded(self) -> bool:
+        """Goals are states, uniform over their range, which must be known."""
+        return self.goals is states
 
     @property
     def technique(self) -> str:
@@ -53,7 +57,6 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         spectral=False,
-        bounded=True,
     ),
     "agcrl": Method(
         states,
@@ -65,7 +68,6 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         spectral=False,
-        bounded=True,
         posterior_rate=5.0,
     ),
     "lingcrl": Method(

@@ -17,7 +17,7 @@ from vgcrl import learner, metrics, replay
 from vgcrl.agents.sac import Agent, sac
 from vgcrl.config import KNOBS, Config
 from vgcrl.devices import over_runs
-from vgcrl.envs import Vectorised, vectorise
+from vgcrl.envs import Vectorised
 from vgcrl.goals import GoalSpace, current
 from vgcrl.learner import LearnerState
 from vgcrl.methods import METHODS
@@ -48,7 +48,6 @@ class Program(NamedTuple):
     config: Config
     spec: EnvSpec
     goals: GoalSpace
-    agent: Agent
     steps_per_iteration: int
     init: Callable[[], RunState]
     advance: Callable[[RunState, Any, Any], RunState]  # runs, first iteration, how many
@@ -93,7 +92,7 @@ def take_apart(config: Config) -> Parts:
 
 
 def worlds(p: Parts, knobs: Knobs, count: int) -> Vectorised:
-    return vectorise(p.config.build_env(knobs), count)
+    return Vectorised(p.config.build_env(knobs), count)
 
 
 def posterior(p: Parts, key: Array, knobs: Knobs) -> Seen:
@@ -300,7 +299,6 @@ def compile_native(config: Config) -> Program:
         config,
         p.spec,
         p.goals,
-        p.agent,
         p.collects * config.envs,
         init=partial(start, seeds, knobs, None),
         advance=many(partial(advance, p), axes=(0, None, None), donate=(0,)),

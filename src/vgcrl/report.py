@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from vgcrl import figures, filmstrip, training
 from vgcrl.errors import UsageError
+from vgcrl.files import put
 from vgcrl.logs import read_lines
 from vgcrl.tables import Table, metrics_table
 
@@ -32,6 +33,12 @@ class Page(NamedTuple):
     lead: str
     sections: list[Section]
     configuration: str
+
+
+def png(figure: Figure, dpi: int) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
 
 
 def svg(figure: Figure) -> str:
@@ -61,7 +68,7 @@ def run_page(folder: Path) -> Page:
     if filmstrip.is_body(program):
         caption = f"Seed {config.seed}: of up to 50 skills the slowest, the fastest and some in between."
         sections.append(Section("Skills", figure=svg(filmstrip.skills(program, first)), caption=caption))
-    learned = {k: v for k, v in lines[-1]["seeds"][0]["posterior"].items()}
+    learned = lines[-1]["seeds"][0]["posterior"]
     if learned:
         rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]
         sections.append(Section("What q learned (first seed)", table=Table(["", "value"], rows)))
@@ -72,5 +79,5 @@ def run_page(folder: Path) -> Page:
 
 def write(pages: list[Page], path: Path) -> Path:
     template = jinja2.Environment(autoescape=True).from_string((files("vgcrl") / "report.html").read_text())
-    path.write_text(template.render(title=pages[0].title, pages=pages))
+    put(path, template.render(title=pages[0].title, pages=pages))
     return path

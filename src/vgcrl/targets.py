@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
 from vgcrl.errors import UsageError
+from vgcrl.files import put
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
 UNREADABLE += (SafetensorError, csv.Error)
@@ -43,9 +44,7 @@ class Experts(NamedTuple):
 def write(path: Path, experts: Experts) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.ascontiguousarray(getattr(experts, name), kind) for name, kind in ARRAYS.items()}
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(save(arrays, {"facts": json.dumps(experts.facts)}))
-    temporary.replace(path)
+    put(path, save(arrays, {"facts": json.dumps(experts.facts)}))
 
 
 def read(path: Path) -> Experts:

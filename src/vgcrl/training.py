@@ -17,8 +17,9 @@ import numpy as np
 
 from vgcrl import checkpoint, targets
 from vgcrl.config import Config, resolve
-from vgcrl.envs import Broken
+from vgcrl.envs import Broken, cores
 from vgcrl.errors import UsageError
+from vgcrl.files import put
 from vgcrl.hosted import compile_config
 from vgcrl.logs import Display, Events, append_line, read_lines, truncate_lines
 from vgcrl.metrics import MOVING, interval
@@ -32,7 +33,9 @@ SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
 
 
 def hardware() -> str:
-    return f"{jax.devices()[0].device_kind} ({platform.machine()}, {jax.default_backend()})"
+    count, kind = jax.device_count(), jax.devices()[0].device_kind
+    several = f"{count} × " if count > 1 else ""
+    return f"{several}{kind} ({platform.machine()}, {jax.default_backend()}), {cores()} cores"
 
 
 class Run(NamedTuple):
@@ -160,9 +163,10 @@ def _loop(
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
                 evaluated(runs, i * size)
-            if (i % checkpoint_every == 0 and due()) or i >= total or stopping():
+            ends_here = i >= total or stopping()
+            if ends_here or (i % checkpoint_every == 0 and due()):
                 save()
-            if i >= total or stopping():
+            if ends_here:
                 break
             ends = (i // e * e + e for e in (evaluate_every, checkpoint_every))
             count = min(chunk, total - i, *(end - i for end in ends))
@@ -189,12 +193,9 @@ def _check_free(folder: Path) -> None:
 
 
 def _write_config(folder: Path, config: Config) -> None:
-    """Whole or not at all."""
     path, text = folder / "config.json", config.to_json()
     if not path.exists() or path.read_text() != text:
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(text)
-        temporary.replace(path)
+        put(path, text)
 
 
 def _fresh_folder(config: Config) -> Path:
@@ -216,7 +217,6 @@ def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated
     if folder is not None:
         _check_free(folder)
     program = compile_config(config)
-    program.shapes()
     runs = program.init()
     try:
         folder = folder or _fresh_folder(config)

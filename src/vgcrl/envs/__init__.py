@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 
 from vgcrl.envs import batch, foreign, locomotion, mjx, pixels, pointmass, projection
-from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, cores, vectorise
+from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, cores
 from vgcrl.errors import UsageError
 
 
@@ -75,7 +75,7 @@ ENVS = {
         _jax(lambda dims, horizon: pointmass.pointmass(dims, None, horizon), "dims", "horizon"),
         {"dims": 2, "horizon": pointmass.HORIZON},
         "N-dimensional point mass, equal to MuJoCo's",
-        {**SMALL, "replay": 20_000},
+        SMALL,
     ),
     "windy-pointmass": EnvRow(
         _jax(pointmass.pointmass, "dims", "wind", "horizon"),
@@ -140,4 +140,4 @@ def choose(row: EnvRow) -> str:
     return "mjx" if default == "mujoco" and few and mjx.missing() is None else default
 
 
-__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "Vectorised", "Worlds", "choose", "cores", "find", "vectorise"]
+__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "Vectorised", "Worlds", "choose", "cores", "find"]

@@ -1,6 +1,6 @@
 """The contracts of environments: native ones, run side by side, and those that run on the host.
 
-A native environment is pure and describes one instance; `vectorise` makes many of it, with a time limit
+A native environment is pure and describes one instance; `Vectorised` makes many of it, with a time limit
 and a fresh random start where an episode ended, to be traced into one program with the learner.
 `Worlds` are all environments of all runs in one object outside that program: they hold their own state.
 """
@@ -85,7 +85,3 @@ class Vectorised(NamedTuple):
 
         state, obs = jax.tree.map(where_last, (fresh, fresh_obs), (VecState(sim, time), next_obs))
         return state, Step(next_obs, obs, terminal, last)
-
-
-def vectorise(env: Env, count: int) -> Vectorised:
-    return Vectorised(env, count)

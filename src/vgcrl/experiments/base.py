@@ -7,7 +7,6 @@ goes on. Verdicts are computed from the runs with intervals; nothing is typed in
 import base64
 import csv
 import json
-import os
 import platform
 import shlex
 from collections.abc import Callable
@@ -23,8 +22,9 @@ from matplotlib.figure import Figure
 from vgcrl import training
 from vgcrl.config import Config, flag, spoken
 from vgcrl.errors import UsageError
+from vgcrl.files import put
 from vgcrl.metrics import interval
-from vgcrl.report import Page, Section, svg, write
+from vgcrl.report import Page, Section, png, svg, write
 from vgcrl.tables import Table, number, with_interval
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
@@ -219,17 +219,10 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
 
 def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
     """result.json and one SVG and PNG per figure."""
-    put(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode())
+    put(folder / "result.json", json.dumps(result, indent=1) + "\n")
     for title, figure in figures.items():
-        figure.savefig(folder / f"{slug(title)}.png", dpi=110)
-        (folder / f"{slug(title)}.svg").write_text(svg(figure))
-
-
-def put(path: Path, content: bytes) -> None:
-    """Whole or not at all, whoever else writes or reads it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+        put(folder / f"{slug(title)}.png", png(figure, dpi=110))
+        put(folder / f"{slug(title)}.svg", svg(figure))
 
 
 def slug(title: str) -> str:

@@ -13,10 +13,11 @@ from PIL import Image
 
 from vgcrl import filmstrip, targets, training
 from vgcrl.config import Config
-from vgcrl.envs import cores
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import member, put, versions
+from vgcrl.experiments.base import member, versions
+from vgcrl.files import put
 from vgcrl.logs import to_json
+from vgcrl.report import png
 
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
 Cell = dict[str, Any]  # a finished program as on disk
@@ -86,11 +87,7 @@ def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
         put(path.with_name(f"{job.name}.{name}.png"), picture)
-    put(path, (to_json(cell) + "\n").encode())
-
-
-def machine() -> str:
-    return f"{training.hardware()}, {cores()} cores"
+    put(path, to_json(cell) + "\n")
 
 
 class Exam(NamedTuple):
@@ -112,16 +109,14 @@ def aims(program: training.Program, most: int | None) -> tuple[jax.Array | None,
     return states, about | {"still_lgr_v": float(still), "spread_v": float(spread)}
 
 
-def columns(rows: list[dict[str, Any]], seeds: int) -> dict[str, list[list[float]]]:
-    """Numbers of all runs by name, as (setting, seed); without those that the environment does not have."""
-    names = [name for name in KEPT if rows[0][name] is not None]
+def columns(rows: list[dict[str, Any]], seeds: int, names: list[str]) -> dict[str, list[list[float]]]:
+    """Numbers of all runs by name, as (setting, seed)."""
     return {n: [[row[n] for row in rows[i : i + seeds]] for i in range(0, len(rows), seeds)] for n in names}
 
 
 def strip(program: training.Program, run: training.RunState) -> bytes:
     """A few skills as a small PNG."""
-    large, small = io.BytesIO(), io.BytesIO()
-    filmstrip.skills(program, run, count=3).savefig(large, format="png", dpi=75)
+    large, small = io.BytesIO(png(filmstrip.skills(program, run, count=3), dpi=75)), io.BytesIO()
     Image.open(large).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
     return small.getvalue()
 
@@ -135,7 +130,8 @@ def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple
     rows = training.summarise(program, out)["seeds"]
     order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
     shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
-    history = [columns(line["seeds"], config.seeds) for line in lines]
+    names = [name for name in KEPT if rows[0][name] is not None]  # those that the environment has
+    history = [columns(line["seeds"], config.seeds, names) for line in lines]
     cell = {
         "program": job.name,
         "config": dataclasses.asdict(config),
@@ -147,12 +143,12 @@ def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple
         "updates_per_step": config.updates_per_step,
         "episodes": exam.episodes,
         "targets": about,
-        "final": columns(rows, config.seeds),
-        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in history] for k in history[0]}},
+        "final": columns(rows, config.seeds, names),
+        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in history] for k in names}},
         "strips": {name: divmod(i, config.seeds) for name, i in shown.items()},  # setting and seed
         "wall_seconds": round(lines[-1]["wall"], 1),
         "minutes_per_row": round(lines[-1]["wall"] / 60 / len(job.rows), 2),
-        "hardware": machine(),
+        "hardware": ", ".join(dict.fromkeys(line["hardware"] for line in lines)),
         "versions": versions(),
     }
     return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}

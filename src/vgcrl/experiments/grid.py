@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from vgcrl import training
 from vgcrl.config import Config, one_of
+from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
@@ -192,7 +193,7 @@ def work(selected: list[Job], folder: Path, exam: Exam, say: Say) -> list[str]:
                     say(progress(job, selected, folder))
                 try:
                     make(job, folder, exam, say)
-                except UsageError as error:  # the others may do
+                except (UsageError, Broken) as error:  # the others may do
                     failed.append(f"{job.name}: {error}")
                     say(failed[-1])
         if busy and len(busy) < len(todo):

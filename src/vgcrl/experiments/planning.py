@@ -10,16 +10,17 @@ from vgcrl import training
 from vgcrl.config import Config, resolve
 from vgcrl.envs import cores
 from vgcrl.experiments.base import begun
-from vgcrl.experiments.cells import Cell, Job, machine, run_path
+from vgcrl.experiments.cells import Cell, Job, run_path
 from vgcrl.hosted import compile_config
 from vgcrl.tables import Table
 
 # Measured by `vgcrl bench` with batch 256 and networks of 256×256, all runs together.
-GPU_UPDATES = {1: 8_000, 4: 21_000, 16: 42_000, 64: 65_000}  # per second, by runs; H200
+GPU_UPDATES = {1: 11_000, 4: 31_000, 16: 50_000, 64: 57_000}  # per second, by runs; H200
 CPU_UPDATES = 70  # per second; two Neoverse-N1 cores
 CPU_CALL = 1.5e-3  # seconds an update of one run takes however small it is
 SIMULATION = {"HalfCheetah": 22_000, "Ant": 1_600, "Humanoid": 1_600}  # steps per second and core
-ITERATION = 1e-3  # seconds of a round of actions, updates and steps, however small
+ITERATION = 2.5e-3  # seconds of a round of actions, updates and steps, however small; as seen on an H200
+START = 40.0  # seconds that compiling and evaluations take; likewise
 ALIKE = ("env", "envs", "updates_per_step", "hidden", "batch", "horizon")  # programs whose speeds compare
 
 
@@ -36,7 +37,7 @@ def run_count(config: Config) -> int:
 
 
 def assumed(config: Config) -> float:
-    """Seconds that a program takes: the slowest of learner, simulator and host."""
+    """Seconds that a program takes: the slower of learner and simulator, and what comes on top."""
     runs = run_count(config)
     steps = runs * config.steps
     if jax.default_backend() == "cpu":
@@ -46,13 +47,13 @@ def assumed(config: Config) -> float:
         learning = steps * config.updates_per_step / np.interp(runs, list(GPU_UPDATES), list(GPU_UPDATES.values()))
     simulation = steps / (SIMULATION.get(config.env, 1e6) * cores())
     iterations = config.steps / (config.envs * config.schedule[0])
-    return float(max(learning, simulation, iterations * ITERATION))
+    return float(max(learning, simulation) + iterations * ITERATION + START)
 
 
 def alike(config: Config, cell: Cell) -> bool:
     ours = [getattr(config, name) for name in ALIKE]
     theirs = [tuple(x) if isinstance(x, list) else x for x in (cell["config"][name] for name in ALIKE)]
-    return ours == theirs and cell["hardware"] == machine()
+    return ours == theirs and cell["hardware"] == training.hardware()
 
 
 def seconds(config: Config, cells: list[Cell]) -> tuple[float, bool]:
@@ -118,5 +119,5 @@ def total(estimates: list[Estimate]) -> str:
     largest = max((e.memory or 0.0 for e in estimates), default=0.0) / 2**30
     return (
         f"{len(estimates)} programs, {rows} rows, {done} programs done; largest {largest:.2f} GiB; about "
-        f"{duration(sum(e.seconds for e in estimates))} left on {machine()}{guess}"
+        f"{duration(sum(e.seconds for e in estimates))} left on {training.hardware()}{guess}"
     )

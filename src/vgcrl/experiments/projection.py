@@ -12,7 +12,7 @@ from scipy import stats
 
 from vgcrl import training
 from vgcrl.config import Config
-from vgcrl.envs import vectorise
+from vgcrl.envs import Vectorised
 from vgcrl.envs.pointmass import ARENA
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
 from vgcrl.rollout import sample_goals, trajectories
@@ -30,8 +30,8 @@ def paths(program: training.Program, run: training.RunState, count: int) -> tupl
     """Goals from the prior, and the observed positions on the way to each, (step, goal, M)."""
     key_goals, key_paths = jax.random.split(run.key_evaluation)
     z = sample_goals(program.goals, key_goals, count)
-    env = vectorise(program.config.build_env(run.knobs), count)
-    observed = trajectories(env, partial(program.agent.best, run.learner.agent), z, key_paths)
+    env = Vectorised(program.config.build_env(run.knobs), count)
+    observed = trajectories(env, partial(program.best, run), z, key_paths)
     return z, observed[..., jnp.array(program.spec.position)]
 
 
