@@ -62,6 +62,31 @@ class Faulty(gymnasium.Env):
         raise RuntimeError("no licence\nsomewhere deep")
 
 
+class Quitter(gymnasium.Env):
+    def __init__(self):
+        raise SystemExit(7)
+
+
+class Table(gymnasium.Env):
+    """Observations and actions that are not flat: the action is written into the second row."""
+
+    observation_space = spaces.Box(-1, 1, (2, 3))
+    action_space = spaces.Box(-1, 1, (1, 3))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros((2, 3), np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return np.concatenate([np.zeros((1, 3), np.float32), action]), 0.0, False, False, {}
+
+
+class Timeless(Whole):
+    @property
+    def dt(self):
+        raise RuntimeError("ask later")
+
+
 BOX = spaces.Box(-1, 1, (2,))
 
 
@@ -81,9 +106,14 @@ gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
 gymnasium.register("Endless-v0", Echo)
 gymnasium.register("Whole-v0", Whole, max_episode_steps=6)
 gymnasium.register("Needy-v0", Needy, max_episode_steps=6)
+gymnasium.register("Quitter-v0", Quitter, max_episode_steps=6)
+gymnasium.register("Table-v0", Table, max_episode_steps=6)
+gymnasium.register("Timeless-v0", Timeless, max_episode_steps=6)
 gymnasium.register("Faulty-v0", Faulty, max_episode_steps=6)
 for name, seen, acted in (
     ("Discrete", BOX, spaces.Discrete(3)),
+    ("Still", BOX, spaces.Box(-1, 1, (0,))),
+    ("Flat", spaces.Box(np.array([0, 0, -1]), np.array([1, 0, 1])), BOX),
     ("Dict", spaces.Dict(goal=BOX, state=spaces.Box(np.zeros(40), np.arange(1, 41))), BOX),
 ):
     kwargs = {"observation_space": seen, "action_space": acted}

@@ -39,12 +39,18 @@ def test_policy_refuses_what_it_cannot_mean(run):
         policy.act(np.zeros(4))
     with pytest.raises(ValueError, match=r"goal_state has shape \(2,\)"):
         policy.act(np.zeros(4), goal_state=np.zeros(2))
+    with pytest.raises(ValueError, match="goal_state has a number that is not finite"):
+        policy.act(np.zeros(4), goal_state=np.full(4, np.nan))
     with pytest.raises(ValueError, match="lies in"):
         policy.act(np.zeros(4), z=[2.0, 0.0])
     with pytest.raises(vgcrl.UsageError, match="seed 9"):
         vgcrl.load(run.dir, seed=9)
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.train(stepz=3)
+    for wrong in ({"seeds": 2.5}, {"hidden": [16.5]}, {"features": 5}, {"env": None}, {"terminate": "no"}):
+        (name,) = wrong
+        with pytest.raises(vgcrl.UsageError, match=f"--{name} .* is not valid; valid: "):
+            vgcrl.train(**wrong)
 
 
 def controller(obs, z):
@@ -61,8 +67,10 @@ def test_lgr_knows_good_from_bad():
     assert good < 1e-3 < 0.3 < still
     assert vgcrl.lgr(controller, lambda s: s[:2], vgcrl.make("pointmass"), targets) == good
     assert vgcrl.lgr(controller, lambda s: s[:2], "pointmass", targets, dims=(2, 3)) < good
-    with pytest.raises(ValueError, match="dimensions"):
+    with pytest.raises(ValueError, match=r"targets have shape \(1,\), observations \(4,\)"):
         vgcrl.lgr(controller, lambda s: s[:1], "pointmass", [[1.0]])
+    with pytest.raises(ValueError, match="not finite"):
+        vgcrl.lgr(controller, lambda s: s[:2], "pointmass", [[1.0, 0.0, 0.0, np.nan]])
 
 
 def test_lgr_takes_actions_in_the_units_of_the_environment():

@@ -5,12 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tiny import flags
-from vgcrl import targets
+from vgcrl import checkpoint, targets
 from vgcrl.cli import main
 from vgcrl.envs import ENVS
 from vgcrl.methods import METHODS
@@ -70,6 +71,11 @@ BAD = {
     "a plot nowhere": (["bench", "--plot", "nowhere/x.png"], "--plot nowhere/x.png"),
     "experts without an ending": (["experts", "--env", "pointmass", "--out", "x"], "--out x"),
     "experts of a moment": (["experts", "--env", "pointmass", "--horizon", "8"], "--horizon 8"),
+    "more updates than can be": (["train", "--updates-per-step", "1e10"], "--updates-per-step 1e+10"),
+    "more runs than can be": (["train", "--seeds", "2147483647"], "--seeds 2147483647"),
+    "more episodes than can be": (["evaluate", ".", "--episodes", "2147483647"], "--episodes"),
+    "a negative power of ten": (["train", "--discount", "-1e-1"], "--discount -0.1"),
+    "experts of two settings": (["experts", "--env", "pointmass", "--learning-rate", "1e-3,1e-4"], "--learning-rate"),
     "unknown physics": (["train", "--env", "Ant", "--physics", "quick"], "--physics 'quick'"),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }
@@ -142,7 +148,7 @@ def test_targets_from_a_file(run, tmp_path, capsys, kind):
     elif kind == "json":
         path.write_text(json.dumps(targets.tolist()))
     else:
-        np.savetxt(path, targets, delimiter=",")
+        path.write_text("\ufeff0.5,0.5,0,0\n\n-1,0,0,0\n\n")  # as a spreadsheet may leave it
     capsys.readouterr()
     assert main(["evaluate", str(run), "--json", "--targets", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["mean"]["lgr_s"] > 0
@@ -230,14 +236,48 @@ EDITS = [
     {"relabel": "zzz"},
     {"hidden": "8"},
     {"goal_dim": "x"},
+    {"seeds": 2.0},
+    {"batch": [4]},
+    {"hidden": [16.5, 16]},
+    {"sigma": None},
+    {"terminate": "no"},
+    {"evaluate_every": [4]},
 ]
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda e: next(iter(e)))
+@pytest.mark.parametrize("edit", EDITS, ids=str)
 def test_an_edited_configuration_is_refused(edit, copied, capsys):
     path = copied / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | edit))
     assert refused(capsys, "evaluate", copied)
+
+
+def test_code_in_the_folder_of_a_run_is_not_executed(copied, capsys, monkeypatch):
+    (copied / "evil.py").write_text(f"open({str(copied / 'done')!r}, 'w')")
+    path = copied / "config.json"
+    for where, env in ((copied.parent, f"{copied.name}.evil:X-v0"), (copied, "evil:X-v0"), (copied.parent, "run:X")):
+        monkeypatch.chdir(where)
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"env": env, "dims": None, "horizon": None}))
+        assert refused(capsys, "evaluate", copied)
+        assert not (copied / "done").exists()
+
+
+def test_a_disk_that_is_full_is_one_line(copied, capsys, monkeypatch):
+    def full(*_):
+        raise checkpoint.SafetensorError("No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    assert main(["resume", str(copied), "--steps", "800"]) == 2
+    assert "state.safetensors: No space left on device" in capsys.readouterr().err.splitlines()[-1]
+    monkeypatch.undo()
+    assert main(["resume", str(copied)]) == 0
+
+
+def test_a_user_without_a_home(capsys, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert main(["list", "envs"]) == 0
 
 
 def test_a_nested_configuration_is_refused(copied, capsys):
@@ -295,6 +335,7 @@ TARGETS = {
     "deep.json": 100_000 * b"[",
     "long.csv": 140_000 * b"1",
     "huge.json": b"[[1e300,0,0,0]]",
+    "words.json": b'[["a","b","c","d"]]',
 }
 
 

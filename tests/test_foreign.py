@@ -9,8 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from tiny import flags
+import vgcrl
+from tiny import TINY, flags
 from vgcrl.cli import main
+from vgcrl.config import Config, resolve
 from vgcrl.envs import find, foreign, locomotion
 from vgcrl.envs.base import Broken, generator
 from vgcrl.envs.foreign import Foreign
@@ -197,11 +199,41 @@ def test_an_environment_broken_at_reset(monkeypatch):
         ("Dict", ["observations in Dict(", "valid: Box"]),
         ("Needy", ["Box9D is not installed", "pip install box9d"]),
         ("Faulty", ["cannot be built: RuntimeError: no licence"]),
+        ("Quitter", ["cannot be built: SystemExit: 7"]),
+        ("Still", ["actions without dimensions", "valid: at least one"]),
     ],
 )
 def test_refusals(name, words):
     name = f"foreign_envs:{name}-v0"
     one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0), f"--env {name} ", *words)
+
+
+def test_a_range_that_is_a_point_is_no_range_for_goals():
+    one_line(lambda: resolve(Config("gcrl", "foreign_envs:Flat-v0")), "--features: dimension 1", "no known range")
+
+
+def test_a_time_step_that_cannot_be_told():
+    worlds = Foreign("foreign_envs:Timeless-v0", 1, 1, horizon=6, workers=0)
+    assert worlds.spec.seconds == 1.0
+    worlds.close()
+
+
+def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path):
+    import gymnasium
+
+    name = "foreign_envs:Table-v0"
+    run = vgcrl.train(env=name, out=tmp_path / "run", **{**TINY, "steps": 32, "envs": 2, "horizon": 6, "seeds": 1})
+    policy, env = vgcrl.load(run.dir), gymnasium.make(name)
+    obs, _ = env.reset(seed=0)
+    assert policy.act(obs, goal_state=obs).shape == (1, 3)
+    np.testing.assert_array_equal(policy.act(obs.ravel(), z=0), policy.act(obs, z=0))
+    asked = np.array([[0, 0, 0], [1, 1, 1]])
+
+    def full(obs, z):
+        return np.ones((1, 3), np.float32)
+
+    assert vgcrl.lgr(full, policy.embed, env, [asked]) == 0
+    assert vgcrl.lgr(full, policy.embed, env, -asked, dims=(4, 5)) == 8
 
 
 def test_no_time_limit():

@@ -1,8 +1,12 @@
 """Event files as TensorBoard reads them, and lines cut off by a kill."""
 
+import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
+from vgcrl.errors import UsageError
 from vgcrl.logs import Events, append_line, read_lines, to_json, truncate_lines
+
+REST = {"seeds": [], "mean": {}}
 
 
 def test_tensorboard_reads_what_we_write(tmp_path):
@@ -24,11 +28,24 @@ def test_tensorboard_reads_what_we_write(tmp_path):
 def test_lines_after_a_checkpoint_are_dropped(tmp_path):
     path = tmp_path / "metrics.jsonl"
     for step in (0, 10, 20):
-        append_line(path, {"step": step})
-    with path.open("a") as file:
-        file.write('{"step": 3')
+        append_line(path, {"step": step, **REST})
+    with path.open("ab") as file:
+        file.write(b'{"step": 3\xff')
     truncate_lines(path, 10)
-    assert read_lines(path) == [{"step": 0}, {"step": 10}]
+    assert read_lines(path) == [{"step": 0, **REST}, {"step": 10, **REST}]
+
+
+@pytest.mark.parametrize("line", [b"junk", b"\xff\xfe", b"{}", b"5", b"null", b'{"step": 99}', b'{"step": null}'])
+def test_a_damaged_line_is_named_and_nothing_dropped(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    append_line(path, {"step": 0, **REST})
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    append_line(path, {"step": 10, **REST})
+    before = path.read_bytes()
+    for use in (read_lines, lambda path: truncate_lines(path, 10)):
+        with pytest.raises(UsageError, match=r"metrics.jsonl is damaged"):
+            use(path)
+    assert path.read_bytes() == before
 
 
 def test_json_is_strict():

@@ -65,12 +65,13 @@ class Policy:
         self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
 
     def _state(self, name: str, x: Any) -> jax.Array:
-        value = np.asarray(x, np.float32)
-        if value.shape != (self.spec.obs_dim,):
-            raise ValueError(
-                f"{name} has shape {value.shape}, the environment's observations have ({self.spec.obs_dim},)"
-            )
-        return jnp.asarray(value)
+        value, flat = np.asarray(x, np.float32), (self.spec.obs_dim,)
+        shape = flat if self.spec.obs_shape is None else self.spec.obs_shape
+        if value.shape not in (flat, shape):
+            raise ValueError(f"{name} has shape {value.shape}, the environment's observations have {shape}")
+        if not np.all(np.isfinite(value)):
+            raise ValueError(f"{name} has a number that is not finite")
+        return jnp.asarray(value.ravel())
 
     def embed(self, state: Any) -> np.ndarray:
         """The goal that stands for a state: z = E[q(·|s)], for categories the mode."""
@@ -81,7 +82,8 @@ class Policy:
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
         goal = self.goals.read(z) if z is not None else self._embed(self._state("goal_state", goal_state))
-        return self.spec.scale(np.asarray(self._best(self._state("obs", obs), goal)))
+        action = self.spec.scale(np.asarray(self._best(self._state("obs", obs), goal)))
+        return action if self.spec.action_shape is None else action.reshape(self.spec.action_shape)
 
 
 def load(run: str | Path, seed: int | None = None) -> Policy:
@@ -112,20 +114,23 @@ def lgr(
     `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
     `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes that have no time limit.
     """
-    goals = np.atleast_2d(np.asarray(targets, np.float32))
-    if not len(goals):
+    goals = np.asarray(targets, np.float32)
+    if not goals.size:
         raise ValueError("targets are empty: give at least one state")
+    if not np.all(np.isfinite(goals)):
+        raise ValueError("targets have a number that is not finite")
     if isinstance(env, str):
         env = make(env)
-    width = env.spec.obs_dim if isinstance(env, Env) else env.observation_space.shape[0]
-    if goals.shape[1:] != (width,):
-        raise ValueError(f"targets have {goals.shape[-1]} dimensions, observations {width}")
+    shape = (env.spec.obs_dim,) if isinstance(env, Env) else env.observation_space.shape
+    goals = goals[None] if goals.shape == shape else goals
+    if goals.shape[1:] != shape:
+        raise ValueError(f"targets have shape {goals.shape[1:]}, observations {shape}")
     episode = _native_episode(env) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
     total = 0.0
     for i, target in enumerate(goals):
         z = embed(target)
         final = np.asarray(episode(lambda obs, z=z: policy(obs, z), seed + i), np.float64)
-        error = (final - target) ** 2
+        error = np.ravel((final - target) ** 2)
         total += float(np.sum(error if dims is None else error[list(dims)]))
     return total / len(goals)
 

@@ -21,6 +21,7 @@ from vgcrl.errors import UsageError
 
 LAYOUT = 2  # raise when the meaning of the arrays changes
 KEPT = 2
+COUNTERS = {"step": int, "iteration": int, "wall": float}
 WORLDS = "worlds."
 
 
@@ -71,7 +72,10 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any], worlds: dic
     raw = {k: np.asarray(jax.random.key_data(x) if _is_key(x) else x) for k, x in _named(state).items()}
     raw |= {WORLDS + k: x for k, x in worlds.items()}
     header = {"layout": str(LAYOUT), "counters": json.dumps({"step": step, **counters})}
-    save_file({k: np.ascontiguousarray(x) for k, x in raw.items()}, new / "state.safetensors", header)
+    try:
+        save_file({k: np.ascontiguousarray(x) for k, x in raw.items()}, new / "state.safetensors", header)
+    except SafetensorError as error:
+        raise OSError(f"{new / 'state.safetensors'}: {error}") from None
     (new / "sha256").write_text(_checksum(new / "state.safetensors") + "\n")
     (new / "state.safetensors").chmod((new / "sha256").stat().st_mode)  # safetensors lets nobody else read
     for path in (new / "state.safetensors", new / "sha256", new):
@@ -95,9 +99,10 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
             if header.get("layout") != str(LAYOUT):
                 raise UsageError(f"{file}: layout {header.get('layout')}, this version reads layout {LAYOUT}")
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            counters = {k: kind(json.loads(header["counters"])[k]) for k, kind in COUNTERS.items()}
     except UsageError:
         raise
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         raise Damaged(f"{file}: {error}") from None
 
     def leaf(name: str, like: Any) -> Any:
@@ -106,12 +111,12 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
 
     worlds = {k.removeprefix(WORLDS): arrays.pop(k) for k in list(arrays) if k.startswith(WORLDS)}
     names, expected = set(arrays), _named(template)
-    shapes = {k: v.shape + ((2,) if _is_key(v) else ()) for k, v in expected.items()}
-    if names != set(expected) or any(arrays[k].shape != shapes[k] for k in names):
+    kinds = {k: ((*v.shape, 2), np.uint32) if _is_key(v) else (v.shape, v.dtype) for k, v in expected.items()}
+    if names != set(expected) or any((arrays[k].shape, arrays[k].dtype) != kinds[k] for k in names):
         raise UsageError(f"{file}: holds other arrays than this configuration and version expect")
     leaves = [leaf(k, v) for k, v in expected.items()]
     state = jax.tree.unflatten(jax.tree.structure(template), leaves)
-    return state, json.loads(header["counters"]), worlds
+    return state, counters, worlds
 
 
 def newest(run: Path, template: Any, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:

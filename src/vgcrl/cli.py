@@ -4,19 +4,21 @@ import argparse
 import dataclasses
 import difflib
 import importlib.util
+import io
 import os
 import re
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
 
 from vgcrl import targets
-from vgcrl.config import KNOBS, LARGEST, Config, flag, one_of, resolve
+from vgcrl.config import EPISODES, KNOBS, LARGEST, Config, flag, one_of
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experts import EXPERT, FIXED, experts
@@ -27,6 +29,10 @@ LISTED = ("methods", "envs", "experiments", "targets")
 
 
 class Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")  # also -1e-3, which is no option
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
@@ -79,15 +85,16 @@ def _add_config(parser: argparse.ArgumentParser, given: Config, fixed: tuple[str
             parser.add_argument(flag(field.name), type=kind, default=default, metavar=metavar, help=help)
 
 
-def _whole(text: str) -> int:
+def _whole(text: str, most: int = LARGEST) -> int:
     """Already an integer; here for its range."""
     value = int(text)
-    if not 1 <= value <= LARGEST:
+    if not 1 <= value <= most:
         raise ValueError
     return value
 
 
 _AT_LEAST_ONE = _number(_whole, "an integer of at least 1")
+_EPISODES = _number(partial(_whole, most=EPISODES), f"an integer from 1 to {EPISODES}")
 
 
 def parser() -> Parser:
@@ -105,7 +112,7 @@ def parser() -> Parser:
     resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
     evaluate = command("evaluate", "measure a run on held-out episodes")
     evaluate.add_argument("dir", type=Path, metavar="DIR")
-    evaluate.add_argument("--episodes", type=_AT_LEAST_ONE, metavar="N", help="episodes per run")
+    evaluate.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
     evaluate.add_argument(
         "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
     )
@@ -154,7 +161,7 @@ def _finish(run: Any) -> int:
     shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
     _say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
-        _say(f"stopped and saved; continue with: vgcrl resume {run.dir}")
+        _say(f"stopped and saved; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
         return 130
     if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("jinja2"):
         from vgcrl.report import run_page, write
@@ -173,10 +180,7 @@ def _config(args: argparse.Namespace, given: Config) -> Config:
 def _train(args: argparse.Namespace) -> int:
     from vgcrl.training import start
 
-    config = resolve(_config(args, Config()))
-    if args.engine == "auto" and not config.native:
-        _say(f"{config.env}: engine {config.engine}")
-    return _finish(start(config, args.out))
+    return _finish(start(_config(args, Config()), args.out))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -337,6 +341,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters
     try:
         args = parse(sys.argv[1:] if arguments is None else arguments)
         _use_compilation_cache()
@@ -365,11 +372,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _use_compilation_cache() -> None:
     """Compiled programs are kept between runs, in $JAX_COMPILATION_CACHE_DIR or the user's cache folder."""
-    import jax
-
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
+        with suppress(RuntimeError):  # of a user without a home
+            base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
 
 
 if __name__ == "__main__":

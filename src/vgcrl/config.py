@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from vgcrl.envs import ENVS, Engine, Env, EnvRow, Worlds, choose, find
 from vgcrl.envs.mjx import PHYSICS
@@ -21,6 +21,7 @@ from vgcrl.types import EnvSpec
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
 LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
+EPISODES = 2**20  # at most, of an evaluation
 KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm", "projection_seed")
 
 
@@ -195,12 +196,35 @@ def _features(text: str, spec: EnvSpec) -> tuple[int, ...]:
     return indices
 
 
+_VALID = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
+
+
+def _fits(x: Any, kind: type) -> bool:
+    return isinstance(x, (int, float) if kind is float else kind) and (kind is bool or not isinstance(x, bool))
+
+
+def _check_types(c: Config) -> None:
+    """A file may have been edited, and Python hands over anything."""
+    for f in dataclasses.fields(c):
+        value, kind = getattr(c, f.name), f.type
+        if value is None and f.default is None:
+            continue
+        several = kind not in _VALID
+        each: Any = get_args(kind)[0] if several else kind
+        if isinstance(value, tuple) != several or not all(_fits(x, each) for x in (value if several else (value,))):
+            raise UsageError(f"{flag(f.name)} {value!r} is not valid; valid: {_VALID[each]}{', or several' * several}")
+
+
 def _check_numbers(c: Config) -> None:
     """Ranges of plain numbers: name -> (least, largest, what is valid)."""
     whole = ("steps", "seeds", "envs", "dims", "projection_dim", "goal_dim", "components", "batch", "hidden")
     whole += ("horizon", "replay", "evaluate_every", "evaluate_episodes", "checkpoint_every")
     ranges: dict[str, tuple[float, float, str]] = {
         name: (1, LARGEST, f"an integer from 1 to {LARGEST}") for name in whole
+    }
+    ranges |= {
+        name: (1, most, f"an integer from 1 to {most}")
+        for name, most in {"seeds": 2**16, "hidden": 2**16, "batch": 2**20, "evaluate_episodes": EPISODES}.items()
     }
     ranges |= {
         "seed": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
@@ -218,7 +242,7 @@ def _check_numbers(c: Config) -> None:
         "target_rate": (0, 1, "a number from 0 to 1"),
         "target_entropy": (-math.inf, math.inf, "a finite number"),
         "alive_bonus": (-math.inf, math.inf, "a finite number"),
-        "updates_per_step": (1e-6, math.inf, "a positive number"),
+        "updates_per_step": (1e-6, 1000, "a positive number up to 1000"),
     }
     for name, (least, largest, valid) in ranges.items():
         value = getattr(c, name)
@@ -268,11 +292,16 @@ def _resolve_env(c: Config) -> Config:
     return dataclasses.replace(c, **chosen, **sizes, engine=engine)
 
 
+def _without_range(spec: EnvSpec, indices: tuple[int, ...]) -> list[int]:
+    """Dimensions whose range is not known, or a single point."""
+    return [i for i in indices if not 0 < spec.high[i] - spec.low[i] < math.inf]
+
+
 def _default_features(c: Config, spec: EnvSpec) -> tuple[int, ...]:
     """All that q may see; positions where goals are poses; velocities where goals need a range that is not known."""
     if METHODS[c.method].poses and spec.position:
         return spec.position
-    known = all(math.isfinite(spec.high[i] - spec.low[i]) for i in spec.features)
+    known = not _without_range(spec, spec.features)
     return spec.features if known or not METHODS[c.method].bounded else spec.velocity or spec.features
 
 
@@ -285,7 +314,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
     features = c.features if c.features is not None else ",".join(map(str, _default_features(c, spec)))
     indices = _features(features, spec)
     width = len(indices)
-    unknown = [i for i in indices if not math.isfinite(spec.high[i] - spec.low[i])]
+    unknown = _without_range(spec, indices)
     if method.bounded and unknown:
         raise UsageError(
             f"--features: dimension {unknown[0]} of {c.env} has no known range, which goals of {c.method} need; "
@@ -339,6 +368,7 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
 
 def resolve(c: Config) -> Config:
     """The same configuration with nothing left open; raises UsageError where it makes no sense."""
+    _check_types(c)
     one_of("method", c.method, METHODS)
     one_of("--engine", c.engine, ENGINES)
     one_of("--relabel-state", c.relabel_state, LATER)

@@ -38,6 +38,8 @@ def configuration(given: Config) -> Config:
     config = resolve(given)
     if given.evaluate_every is None:
         config = dataclasses.replace(config, evaluate_every=-(-config.steps // 8))
+    if config.swept:
+        raise UsageError(f"{flag(config.swept[0])} takes one value here: experts are of one setting; valid: one number")
     if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
         raise UsageError(f"--env {config.env}: its velocities do not reach from {min(SPEEDS)} to {max(SPEEDS)} m/s")
     return config

@@ -29,25 +29,26 @@ def to_json(value: Any) -> str:
     return json.dumps(clean(value), allow_nan=False)
 
 
+def _whole_lines(path: Path) -> list[bytes]:
+    """Without a last one that a kill cut off."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+
+
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Without a last line that a kill cut off."""
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    """Records of evaluations."""
     try:
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-    except ValueError as error:
-        raise UsageError(f"{path} is damaged: {error}; valid: lines of JSON as they were written") from None
+        lines = [json.loads(line) for line in _whole_lines(path)]
+        for line in lines:
+            _ = int(line["step"]), line["seeds"], line["mean"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is damaged: {error!r}; valid: lines of JSON as they were written") from None
+    return lines
 
 
 def truncate_lines(path: Path, step: int) -> None:
     """Drop what was written after the checkpoint a run goes on from, and a line cut off by a kill."""
-    kept = []
-    for line in path.read_text().splitlines(keepends=True) if path.exists() else []:
-        try:
-            if line.endswith("\n") and json.loads(line)["step"] <= step:
-                kept.append(line)
-        except (ValueError, TypeError, KeyError):
-            break
-    put(path, "".join(kept))
+    pairs = zip(_whole_lines(path), read_lines(path), strict=True)
+    put(path, b"".join(line + b"\n" for line, record in pairs if record["step"] <= step))
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from vgcrl.errors import UsageError
 from vgcrl.files import put
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
-UNREADABLE += (SafetensorError, csv.Error)
+UNREADABLE += (AttributeError, SafetensorError, csv.Error)  # the first where numpy lacks a type of safetensors
 ARRAYS = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64, "fell": np.bool_}
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
@@ -72,18 +72,23 @@ def from_file(path: Path, width: int) -> Array:
         ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
         ".json": lambda p: json.loads(p.read_text()),
-        ".csv": lambda p: [[float(x) for x in row] for row in csv.reader(p.read_text().splitlines())],
+        ".csv": lambda p: [[float(x) for x in row] for row in csv.reader(p.read_text("utf-8-sig").splitlines()) if row],
     }
     valid = f"a .safetensors, .npy, .json or .csv file of rows of {width} finite numbers"
     if path.suffix not in readers:
         raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
     try:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            targets = np.atleast_2d(np.asarray(readers[path.suffix](path)).astype(np.float32))
+            found = np.asarray(readers[path.suffix](path))
+            if found.dtype.kind not in "biuf":
+                raise TypeError(f"{found.dtype} are no numbers")
+            targets = np.atleast_2d(found.astype(np.float32))
     except UNREADABLE as error:
         raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
-    if targets.ndim != 2 or targets.shape[1] != width or not len(targets) or not np.all(np.isfinite(targets)):
+    if targets.ndim != 2 or targets.shape[1] != width or not len(targets):
         raise UsageError(f"--targets {path} holds {targets.shape} values; valid: {valid}")
+    if not np.all(np.isfinite(targets)):
+        raise UsageError(f"--targets {path} holds a number that is not finite; valid: {valid}")
     return jnp.asarray(targets)
 
 

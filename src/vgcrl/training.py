@@ -4,6 +4,7 @@ import dataclasses
 import fcntl
 import platform
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -213,11 +214,11 @@ def _fresh_folder(config: Config) -> Path:
 
 def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
-    config = resolve(config)
+    chosen, config = config.engine == "auto", resolve(config)
     if folder is not None:
         _check_free(folder)
     program = compile_config(config)
-    runs = program.init()
+    runs = jax.block_until_ready(program.init())
     try:
         folder = folder or _fresh_folder(config)
         folder.mkdir(parents=True, exist_ok=True)
@@ -227,6 +228,8 @@ def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated
     with _locked(folder), Display(config.method, config.steps, quiet) as display:
         _check_free(folder)  # another run may have been faster
         _write_config(folder, config)
+        if chosen and not (config.native or quiet):
+            display.note(f"{config.env}: engine {config.engine}")
         return _loop(program, folder, runs, START, display, evaluated)
 
 
@@ -242,9 +245,18 @@ def read_config(folder: Path) -> Config:
         raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
 
 
+def _is_code_in(folder: Path, env: Any) -> bool:
+    """Whether the module that registers an environment would be imported from a folder."""
+    module = str(env).rpartition(":")[0]
+    places = (Path(base, *module.split(".")).resolve() for base in (*sys.path, ""))
+    return bool(module) and any(place.is_relative_to(folder.resolve()) for place in places)
+
+
 def _sound_config(folder: Path) -> Config:
     """Of a run that is to go on: it may have been edited."""
     config = read_config(folder)
+    if _is_code_in(folder, config.env):
+        raise UsageError(f"{folder}: its environment {config.env} is code in the same folder, which is not executed")
     try:
         return resolve(config)
     except UsageError as error:

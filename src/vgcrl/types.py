@@ -46,6 +46,8 @@ class EnvSpec(NamedTuple):
     features: tuple[int, ...]  # what q sees unless told otherwise
     facts: dict[str, Any]  # what a reader of results wants to know, e.g. the projection W
     image: tuple[int, ...] = ()  # shape of the features where they are a picture
+    obs_shape: tuple[int, ...] | None = None  # of one observation and one action, where the environment says
+    action_shape: tuple[int, ...] | None = None
     height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the first dimension, of bodies that can fall
 
     def scale(self, action: Any) -> Any:

@@ -46,7 +46,7 @@ def horizon(name: str) -> int | None:
         sys.path += [] if os.getcwd() in sys.path else [os.getcwd()]  # a command has its own folder there instead
         try:
             importlib.import_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(
                 f"--env {name}: {module!r} cannot be imported ({_line(error)}); valid: a module on PYTHONPATH"
             ) from None
@@ -65,7 +65,7 @@ def _gymnasium(name: str) -> Any:
     return gymnasium
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
@@ -83,11 +83,13 @@ def _example(name: str, options: dict[str, Any]) -> Any:
         env = _make(name, options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env {name} needs more than gymnasium: {_line(error)}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"--env {name} cannot be built: {_line(error)}") from None
     for kind, space in {"observations": env.observation_space, "actions": env.action_space}.items():
         if not isinstance(space, gymnasium.spaces.Box):
             raise UsageError(f"--env {name} has {kind} in {textwrap.shorten(str(space), 100)}; valid: Box")
+        if not math.prod(space.shape):
+            raise UsageError(f"--env {name} has {kind} without dimensions; valid: at least one")
     return env
 
 
@@ -100,7 +102,9 @@ def describe(env: Any, horizon: int) -> EnvSpec:
     low, high = _bounds(env.observation_space)
     action_low, action_high = _bounds(env.action_space)
     bounded = np.isfinite(action_high - action_low)
-    seconds = getattr(env.unwrapped, "dt", None)
+    seconds = None
+    with contextlib.suppress(Exception):  # a property of the user's may fail
+        seconds = env.unwrapped.dt
     return EnvSpec(
         obs_dim=low.size,
         action_dim=bounded.size,
@@ -114,6 +118,8 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         velocity=(),
         features=tuple(range(low.size)),
         facts={},
+        obs_shape=env.observation_space.shape,
+        action_shape=env.action_space.shape,
     )
 
 
@@ -218,7 +224,7 @@ def _serve(pipe: Connection, name: str, *arguments: Any) -> None:
             try:
                 part = part or Part(name, *arguments)
                 answer = getattr(part, method)(*inputs)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 answer = Broken(f"{name}: {_line(error)}")
             pipe.send(answer)
     if part:
@@ -254,7 +260,7 @@ class Foreign:
         kind = Remote if workers else Part
         try:
             self.parts = [kind(name, options, rows, count, horizon) for rows in self.rows]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Broken(f"{name}: {_line(error)}") from error
         self.pool = ThreadPoolExecutor(hands)
 
@@ -265,7 +271,7 @@ class Foreign:
             return [call.result() for call in calls]
         except Broken:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Broken(f"{self.name}: {_line(error)}") from error
 
     def _joined(self, pieces: Any) -> Any:

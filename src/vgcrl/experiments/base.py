@@ -262,6 +262,7 @@ def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command
         raise UsageError(
             f"{refused[0]} does not apply to {name}, whose runs are no grid of cells; valid with: discrete, continuous"
         )
+    folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {experiment.claim}")
     runs = run_all(experiment, ask.quick, folder, say)
     if runs is None:

@@ -250,6 +250,8 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: list[str],
     every = jobs(grid, ask)
     selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
     cells.read_all(folder, every)  # a damaged file is found before anything starts
+    if not ask.dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {grid.claim}")
     try:
         with budget(ask.minutes):
