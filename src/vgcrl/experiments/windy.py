@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from scipy import stats
 
 from vgcrl import training
@@ -76,6 +77,7 @@ def error_figure(run: Path) -> Figure:
             low, high = np.array([interval(v) for v in values]).T
             axis.plot(steps, values.mean(axis=1), color=colour, label=label)
             axis.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+        axis.xaxis.set_major_formatter(EngFormatter())
         axis.set(title=f"{dims}-D, {what} dimension ({dim})", xlabel="environment steps", ylabel="squared error")
         axis.set_ylim(bottom=0)
         axis.legend()
