@@ -14,6 +14,7 @@ from vgcrl.goals import Discrete, Sphere, TanhBox, cube
 from vgcrl.hosted import compile_config
 from vgcrl.networks import Linear
 from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
+from vgcrl.program import take_apart
 from vgcrl.relabel import RELABELS
 from vgcrl.types import Knobs, Transition
 
@@ -101,7 +102,7 @@ def test_vector_and_scalar_critics_agree_on_a_probe():
 
 def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     config = resolve(Config("visr", envs=2, hidden=(8, 8), batch=8, replay=1000, seeds=1, gpi=7))
-    program = compile_config(config)
+    program, parts = compile_config(config), take_apart(config)
     run = jax.tree.map(lambda x: x[0], program.init())
     obs, z = jnp.array([0.5, -0.3, 0.1, 0.2]), jnp.array([1.0, 0.0])
     chosen = program.best(run, obs, z)
@@ -109,8 +110,8 @@ def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     w = learner.successor(q, program.goals, q(obs), z)[1]
 
     def value(goal):
-        action = program.agent.best(agent, obs, goal)
-        return float(jnp.min(program.agent.successors(agent, obs, action, goal) @ w)), action
+        action = parts.agent.best(agent, obs, goal)
+        return float(jnp.min(parts.agent.successors(agent, obs, action, goal) @ w)), action
 
     others = jax.vmap(program.goals.sample)(jax.random.split(jax.random.key(0), 7))
     values, actions = zip(*[value(g) for g in [z, *others]], strict=True)
