@@ -1,5 +1,6 @@
 """Bad input is one line naming the option, the fault and what is valid; exit code 2; nothing is written."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from tiny import flags
 from vgcrl import checkpoint, targets
 from vgcrl.cli import main
 from vgcrl.envs import ENVS
+from vgcrl.files import put
 from vgcrl.methods import METHODS
 
 BAD = {
@@ -271,6 +274,47 @@ def test_a_disk_that_is_full_is_one_line(copied, capsys, monkeypatch):
     assert "state.safetensors: No space left on device" in capsys.readouterr().err.splitlines()[-1]
     monkeypatch.undo()
     assert main(["resume", str(copied)]) == 0
+
+
+def test_what_cannot_be_told_of_a_body_is_one_line_too(copied, capsys):
+    """The engine that was chosen is said only when the run begins."""
+    assert refused(capsys, "train", "--env", "HalfCheetah", "--out", copied)
+
+
+def test_files_are_put_where_they_belong(tmp_path):
+    path, link, device = (tmp_path / name for name in ("file", "link", "device"))
+    link.symlink_to(path)
+    device.symlink_to(os.devnull)
+    for target in (path, link, device):
+        put(target, "text")
+    assert path.read_text() == "text"
+    assert link.is_symlink()
+    assert device.resolve() == Path(os.devnull)
+    assert {p.name for p in tmp_path.iterdir()} == {"file", "link", "device"}
+    with pytest.raises(OSError, match="nowhere/file'"):
+        put(tmp_path / "nowhere" / "file", "text")
+
+
+COUNTERS = {"step": 640, "iteration": 1, "wall": 0.0}
+CRAFTED = {
+    "no counters": ({"layout": "2"}, None),
+    "odd counters": ({"layout": "2", "counters": "[]"}, None),
+    "other numbers": ({"layout": "2", "counters": json.dumps(COUNTERS)}, np.float64),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_a_crafted_checkpoint_is_no_traceback(case, copied, capsys):
+    header, kind = CRAFTED[case]
+    newest = max(p for p in (copied / "checkpoints").iterdir())
+    arrays = load_file(newest / "state.safetensors")
+    save_file({k: x.astype(kind) if kind else x for k, x in arrays.items()}, newest / "state.safetensors", header)
+    (newest / "sha256").write_text(hashlib.sha256((newest / "state.safetensors").read_bytes()).hexdigest())
+    if kind:
+        assert refused(capsys, "evaluate", copied)
+    else:
+        assert main(["evaluate", str(copied)]) == 0
+        assert "damaged checkpoint skipped" in capsys.readouterr().err
 
 
 def test_a_user_without_a_home(capsys, monkeypatch):

@@ -99,7 +99,8 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
             if header.get("layout") != str(LAYOUT):
                 raise UsageError(f"{file}: layout {header.get('layout')}, this version reads layout {LAYOUT}")
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-            counters = {k: kind(json.loads(header["counters"])[k]) for k, kind in COUNTERS.items()}
+            found = json.loads(header["counters"])
+            counters = {name: kind(found[name]) for name, kind in COUNTERS.items()}
     except UsageError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:

@@ -217,15 +217,11 @@ def _check_types(c: Config) -> None:
 
 def _check_numbers(c: Config) -> None:
     """Ranges of plain numbers: name -> (least, largest, what is valid)."""
-    whole = ("steps", "seeds", "envs", "dims", "projection_dim", "goal_dim", "components", "batch", "hidden")
-    whole += ("horizon", "replay", "evaluate_every", "evaluate_episodes", "checkpoint_every")
-    ranges: dict[str, tuple[float, float, str]] = {
-        name: (1, LARGEST, f"an integer from 1 to {LARGEST}") for name in whole
-    }
-    ranges |= {
-        name: (1, most, f"an integer from 1 to {most}")
-        for name, most in {"seeds": 2**16, "hidden": 2**16, "batch": 2**20, "evaluate_episodes": EPISODES}.items()
-    }
+    whole = ("steps", "envs", "dims", "projection_dim", "goal_dim", "components")
+    whole += ("horizon", "replay", "evaluate_every", "checkpoint_every")
+    most = dict.fromkeys(whole, LARGEST)
+    most |= {"seeds": 2**16, "hidden": 2**16, "batch": 2**20, "evaluate_episodes": EPISODES}
+    ranges: dict[str, tuple[float, float, str]] = {k: (1, v, f"an integer from 1 to {v}") for k, v in most.items()}
     ranges |= {
         "seed": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
         "projection_seed": (0, LARGEST, f"an integer from 0 to {LARGEST}"),

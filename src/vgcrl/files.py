@@ -5,6 +5,17 @@ from pathlib import Path
 
 
 def put(path: Path, content: bytes | str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-    temporary.replace(path)
+    data = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+        path.write_bytes(data)
+        return
+    place = path.resolve()
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(place)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
