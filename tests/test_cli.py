@@ -282,15 +282,18 @@ def test_what_cannot_be_told_of_a_body_is_one_line_too(copied, capsys):
 
 
 def test_files_are_put_where_they_belong(tmp_path):
-    path, link, device = (tmp_path / name for name in ("file", "link", "device"))
+    path, link, pipe = (tmp_path / name for name in ("file", "link", "pipe"))
     link.symlink_to(path)
-    device.symlink_to(os.devnull)
-    for target in (path, link, device):
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for target in (path, link, pipe):
         put(target, "text")
     assert path.read_text() == "text"
     assert link.is_symlink()
-    assert device.resolve() == Path(os.devnull)
-    assert {p.name for p in tmp_path.iterdir()} == {"file", "link", "device"}
+    assert pipe.is_fifo()
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    assert {p.name for p in tmp_path.iterdir()} == {"file", "link", "pipe"}
     with pytest.raises(OSError, match="nowhere/file'"):
         put(tmp_path / "nowhere" / "file", "text")
 
