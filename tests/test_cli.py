@@ -79,6 +79,7 @@ BAD = {
     "more episodes than can be": (["evaluate", ".", "--episodes", "2147483647"], "--episodes"),
     "a negative power of ten": (["train", "--discount", "-1e-1"], "--discount -0.1"),
     "experts of two settings": (["experts", "--env", "pointmass", "--learning-rate", "1e-3,1e-4"], "--learning-rate"),
+    "unknown inputs": (["train", "--inputs", "symlg"], "did you mean symlog"),
     "unknown physics": (["train", "--env", "Ant", "--physics", "quick"], "--physics 'quick'"),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }

@@ -9,7 +9,7 @@ from scipy import stats
 
 import vgcrl
 from vgcrl.agents.sac import sac, sample_action, values
-from vgcrl.networks import MLP
+from vgcrl.networks import INPUTS, MLP
 from vgcrl.optim import adam_init, adam_step
 from vgcrl.types import Transition
 
@@ -65,6 +65,30 @@ def test_probe_one_step():
     np.testing.assert_allclose(q[..., 0], np.tile(-((line[:, 0] - 0.5) ** 2), (2, 1)), atol=0.05)
     best = agent.best(state, jnp.ones(1), jnp.ones(1))
     assert float(best[0]) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(("inputs", "low", "high"), [("raw", 0.2, 0.4), ("symlog", 0.0, 0.1)])
+def test_probe_a_small_goal_beside_large_numbers(inputs, low, high):
+    """The best action is half the goal; noise a hundred times larger hides it (0.29 is knowing nothing of it)."""
+    settings = {"hidden": (32, 32), "discount": 0.9, "target_rate": 0.05, "target_entropy": -1.0}
+    agent = sac(9, 1, lambda z: z, 1, **settings, scale=INPUTS[inputs])
+
+    def draw(key, count):
+        key_obs, key_z = jax.random.split(key)
+        return 100 * jax.random.normal(key_obs, (count, 9)), jax.random.uniform(key_z, (count, 1), minval=-1.0)
+
+    def body(i, state):
+        key_draw, key_action, key_noise = jax.random.split(jax.random.fold_in(jax.random.key(1), i), 3)
+        obs, z = draw(key_draw, 64)
+        action = jax.random.uniform(key_action, (64, 1), minval=-1.0)
+        batch = Transition(obs, action, obs, z, jnp.full(64, True))
+        noise = jax.random.normal(key_noise, (2, 64, 1))
+        return agent.update(state, batch, -((action - z / 2) ** 2), jnp.ones((64, 1)), jnp.float32(3e-3), noise)[0]
+
+    state = jax.jit(lambda s: jax.lax.fori_loop(0, 1500, body, s))(agent.init(jax.random.key(0)))
+    obs, z = draw(jax.random.key(2), 200)
+    best = jax.vmap(agent.best, (None, 0, 0))(state, obs, z)
+    assert low < float(jnp.sqrt(jnp.mean((best - z / 2) ** 2))) < high
 
 
 def test_probe_bootstraps_only_past_time_limits():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.networks import MLP, Linear, Spectral, _top_eigenvector, dense, product
+from vgcrl.networks import INPUTS, MLP, Linear, Spectral, _top_eigenvector, dense, product
 from vgcrl.optim import adam_init, adam_step
 
 SIZES = (4, 16, 12, 2)
@@ -37,6 +37,13 @@ def test_product_is_the_matrix_product():
     by_w, by_x = pull(f32(g))
     for got, want in ((out, x @ w.T), (by_w, g.T @ x), (by_x, g @ w)):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_symlog_is_the_inverse_of_a_symmetric_exponential():
+    x = np.array([-1e6, -70.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 70.0, 1e6], np.float32)
+    y = np.asarray(INPUTS["symlog"](jnp.asarray(x)), np.float64)
+    np.testing.assert_allclose(np.sign(y) * np.expm1(np.abs(y)), x, rtol=1e-5)
+    np.testing.assert_allclose(y, -np.asarray(INPUTS["symlog"](-jnp.asarray(x))))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from vgcrl.envs.mjx import PHYSICS
 from vgcrl.errors import UsageError
 from vgcrl.learner import CRITICS
 from vgcrl.methods import METHODS
+from vgcrl.networks import INPUTS
 from vgcrl.posteriors import LINEAR
 from vgcrl.relabel import RELABELS
 from vgcrl.replay import LATER, rows_needed
@@ -64,6 +65,7 @@ class Config:
     critic: str = option("scalar|successor: Q itself, or successor features of log q; default the method's")
     gpi: int = option("goals whose policies are tried at evaluation, by generalised policy improvement", 0)
     hidden: tuple[int, ...] = option("hidden layers of every network", metavar="H1,H2")
+    inputs: str = option("observations and goals as policy and critics see them: " + "|".join(INPUTS), "raw")
     batch: int = option("transitions per update")
     learning_rate: tuple[float, ...] = option("of policy, critics and temperature (knob)", metavar="LR")
     posterior_learning_rate: tuple[float, ...] = option("of q (knob)", metavar="LR")
@@ -368,6 +370,7 @@ def resolve(c: Config) -> Config:
     one_of("method", c.method, METHODS)
     one_of("--engine", c.engine, ENGINES)
     one_of("--relabel-state", c.relabel_state, LATER)
+    one_of("--inputs", c.inputs, INPUTS)
     if c.critic is not None:
         one_of("--critic", c.critic, CRITICS)
     if c.physics is not None:

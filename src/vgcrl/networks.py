@@ -20,6 +20,14 @@ def product(weight: Array, x: Array) -> Array:
     return jax.lax.dot_general(x, weight, (((0,), (1,)), ((), ())))
 
 
+def symlog(x: Array) -> Array:
+    """x itself near 0, logarithmic far from it, so that numbers of all sizes can stand side by side."""
+    return jnp.sign(x) * jnp.log1p(jnp.abs(x))
+
+
+INPUTS: dict[str, Callable[[Array], Array]] = {"raw": lambda x: x, "symlog": symlog}  # as a network sees numbers
+
+
 class Linear(eqx.Module):
     weight: Array  # (out, in)
     bias: Array

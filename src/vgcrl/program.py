@@ -21,7 +21,7 @@ from vgcrl.envs import Vectorised
 from vgcrl.goals import GoalSpace, current
 from vgcrl.learner import LearnerState
 from vgcrl.methods import METHODS
-from vgcrl.networks import Linear, Spectral
+from vgcrl.networks import INPUTS, Linear, Spectral
 from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
 from vgcrl.relabel import RELABELS
 from vgcrl.rollout import Scene, episodes, pursue, sample_goals, trajectories
@@ -87,6 +87,7 @@ def take_apart(config: Config) -> Parts:
         target_rate=config.target_rate,
         target_entropy=config.target_entropy,
         numbers=numbers,
+        scale=INPUTS[config.inputs],
     )
     return Parts(config, spec, features, goals, agent, *config.schedule)
 

@@ -14,7 +14,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from vgcrl.distributions import Normal
-from vgcrl.networks import MLP
+from vgcrl.networks import INPUTS, MLP
 from vgcrl.optim import adam_init, adam_step
 from vgcrl.types import Transition
 
@@ -87,11 +87,12 @@ def sac(
     target_rate: float,
     target_entropy: float,
     numbers: int = 1,
+    scale: Callable[[Array], Array] = INPUTS["raw"],
 ) -> Agent:
-    """`numbers` is the length of ψ."""
+    """`numbers` is the length of ψ; `scale` is how policy and critics see observations and goals."""
 
     def see(obs: Array, z: Array) -> Array:
-        return jnp.concatenate([obs, embed(z)])
+        return scale(jnp.concatenate([obs, embed(z)]))
 
     def init(key: Array) -> SACState:
         key_actor, key_critic = jax.random.split(key)
