@@ -94,10 +94,13 @@ class Exam(NamedTuple):
     """The last evaluation of a program."""
 
     episodes: int
-    targets: int | None = None  # at most so many; None is all
+    targets: int  # at most so many
 
 
-def aims(program: training.Program, most: int | None) -> tuple[jax.Array | None, dict[str, Any]]:
+EXAM, QUICK_EXAM = Exam(episodes=50, targets=98), Exam(episodes=8, targets=8)  # 98: two of each of 49 experts
+
+
+def aims(program: training.Program, most: int) -> tuple[jax.Array | None, dict[str, Any]]:
     """Target states; how many, and what a policy scores on them that stands still."""
     states = targets.default(program.config.env, program.spec.obs_dim, most)
     if states is None:

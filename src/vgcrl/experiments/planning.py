@@ -10,7 +10,7 @@ from vgcrl import training
 from vgcrl.config import Config, resolve
 from vgcrl.envs import cores
 from vgcrl.experiments.base import begun
-from vgcrl.experiments.cells import Cell, Job, run_path
+from vgcrl.experiments.cells import EXAM, Cell, Job, run_path
 from vgcrl.hosted import compile_config
 from vgcrl.tables import Table
 
@@ -20,7 +20,7 @@ CPU_UPDATES = 70  # per second; two Neoverse-N1 cores
 CPU_CALL = 1.5e-3  # seconds an update of one run takes however small it is
 SIMULATION = {"HalfCheetah": 22_000, "Ant": 1_600, "Humanoid": 1_600}  # steps per second and core
 ITERATION = 2.5e-3  # seconds of a round of actions, updates and steps, however small; as seen on an H200
-START = 40.0  # seconds that compiling and evaluations take; likewise
+START = 40.0  # seconds that compiling takes; likewise
 ALIKE = ("env", "envs", "updates_per_step", "hidden", "batch", "horizon")  # programs whose speeds compare
 
 
@@ -45,9 +45,11 @@ def assumed(config: Config) -> float:
         learning = steps * config.updates_per_step * max(work / CPU_UPDATES, CPU_CALL)
     else:
         learning = steps * config.updates_per_step / np.interp(runs, list(GPU_UPDATES), list(GPU_UPDATES.values()))
-    simulation = steps / (SIMULATION.get(config.env, 1e6) * cores())
+    pace = SIMULATION.get(config.env, 1e6) * cores()
     iterations = config.steps / (config.envs * config.schedule[0])
-    return float(max(learning, simulation) + iterations * ITERATION + START)
+    looks = config.steps / config.evaluate_every * 2 * config.evaluate_episodes + EXAM.episodes + EXAM.targets
+    watching = runs * looks * config.horizon / pace
+    return float(max(learning, steps / pace) + watching + iterations * ITERATION + START)
 
 
 def alike(config: Config, cell: Cell) -> bool:
