@@ -81,6 +81,8 @@ BAD = {
     "experts of two settings": (["experts", "--env", "pointmass", "--learning-rate", "1e-3,1e-4"], "--learning-rate"),
     "unknown inputs": (["train", "--inputs", "symlg"], "did you mean symlog"),
     "unknown physics": (["train", "--env", "Ant", "--physics", "quick"], "--physics 'quick'"),
+    "runs beyond count": (["bench", "--runs", "1,99999999"], "--runs 99999999 is out of range"),
+    "one skill to time": (["bench", "--goal-dim", "10,1"], "--goal-dim 1 cannot serve diayn"),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }
 

@@ -36,18 +36,24 @@ def _per_second(run: Callable[[], float], seconds: float) -> float:
     return float(np.median(rates))
 
 
+def configuration(runs: int, goals: int, envs: int, ratio: float) -> Config:
+    make = partial(Config, "diayn", "HalfCheetah", engine="mujoco", hidden=(WIDTH, WIDTH), batch=BATCH)
+    sizes = {"replay": 600_000, "random_steps": 1024, "steps": 10**9}
+    try:
+        return resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
+    except UsageError as error:
+        raise UsageError(str(error).replace("--seeds", "--runs")) from None
+
+
 class Training:
     """DIAYN on HalfCheetah, in training: the real loop, not a model of it."""
 
-    def __init__(self, runs: int, goals: int, envs: int, ratio: float):
+    def __init__(self, config: Config):
         begun = time.perf_counter()
-        make = partial(Config, "diayn", "HalfCheetah", engine="mujoco", hidden=(WIDTH, WIDTH), batch=BATCH)
-        sizes = {"replay": 600_000, "random_steps": 1024, "steps": 10**9}
-        config = resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
         self.host, self.config = Host(config), config
         self.state: RunState = self.host.init()
         self.done = 0
-        first = -(-1024 // (config.schedule[0] * envs)) + 2
+        first = -(-1024 // (config.schedule[0] * config.envs)) + 2
         self._advance(first)
         self.startup = time.perf_counter() - begun
 
@@ -197,20 +203,20 @@ def replay_bytes() -> int:
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
 
 
-def training_row(runs: int, goals: int, envs: int, ratio: float, seconds: float, bandwidth: float) -> dict[str, Any]:
-    training = Training(runs, goals, envs, ratio)
+def training_row(config: Config, seconds: float, bandwidth: float) -> dict[str, Any]:
+    training = Training(config)
     steps = training.steps_per_second(seconds)
     alone = training.updates_per_second(seconds / 2)
     return {
-        "runs": runs,
-        "goal_dim": goals,
-        "envs": envs,
-        "updates_per_step": ratio,
+        "runs": config.seeds,
+        "goal_dim": config.goal_dim,
+        "envs": config.envs,
+        "updates_per_step": config.updates_per_step,
         "startup_seconds": training.startup,
         "env_steps_per_second": steps,
-        "updates_per_second": ratio * steps,
+        "updates_per_second": config.updates_per_step * steps,
         "learner_alone_updates_per_second": alone,
-        "share_of_memory_floor": alone * traffic(goals) / bandwidth,
+        "share_of_memory_floor": alone * traffic(config.goal_dim) / bandwidth,
     }
 
 
@@ -229,13 +235,13 @@ def bench(
     gpu = jax.default_backend() != "cpu"
     ratio = ratio if ratio is not None else 0.25 if gpu else 1.0
     size = envs if envs is not None else 256 if gpu else 8
+    shapes = [(r, goals[0], size if r < 16 or envs is not None else size // 2) for r in runs]
+    configs = [configuration(*shape, ratio) for shape in (*shapes, *((runs[0], g, size) for g in goals[1:]))]
     timing = peers.prepare(peer) if peer else None
     theirs = [timing(seconds)] if timing else []
     bandwidth = bytes_per_second(seconds / 4)
-    shapes = [(r, goals[0], size if r < 16 or envs is not None else size // 2) for r in runs]
-    shapes += [(runs[0], g, size) for g in goals[1:]]
     floor = products_per_second(goals[0], seconds / 2)
-    rows = [training_row(r, g, e, ratio, seconds, bandwidth) for r, g, e in shapes]
+    rows = [training_row(config, seconds, bandwidth) for config in configs]
     theirs += [timing(seconds)] if timing else []
     out: dict[str, Any] = {
         "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {cores()} cores",
