@@ -197,6 +197,7 @@ def test_without_target_states_of_good_experts_nothing_is_claimed_of_them(target
     (entry,) = comparison.entries([job], {"fake": cell})
     assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
     assert comparison.marked(entry, "F", True) == EQUAL
+    assert "0 of 1 rows: 0 better, 0 equal, 0 worse; 1 not judged, 0 not run" in comparison.headline([entry], True)
     assert bool(comparison.stillness([entry], True)) == bool(targets["count"]), "ours it is, whatever they are"
 
 

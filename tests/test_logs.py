@@ -4,7 +4,7 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from vgcrl.errors import UsageError
-from vgcrl.logs import Events, append_line, read_lines, to_json, truncate_lines
+from vgcrl.logs import Display, Events, append_line, read_lines, to_json, truncate_lines
 
 REST = {"seeds": [], "mean": {}}
 
@@ -50,3 +50,13 @@ def test_a_damaged_line_is_named_and_nothing_dropped(tmp_path, line):
 
 def test_json_is_strict():
     assert to_json({"a": [float("nan"), 1.0, {"b": float("inf")}]}) == '{"a": [null, 1.0, {"b": null}]}'
+
+
+def test_a_last_iteration_past_the_end_leaves_no_negative_time(capsys):
+    with Display("diayn", 2000) as display:
+        display.advance(2048, 100.0)
+        display.evaluated(1000, {"F": 1.0, "lgr_z": 0.5})
+        display.evaluated(2048, {"F": 1.0, "lgr_z": 0.5})
+    first, last = capsys.readouterr().err.splitlines()
+    assert " 10 s left" in first
+    assert " 0 s left" in last

@@ -147,7 +147,7 @@ class Display:
         self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}"
         self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s {self._text}")
         if self._plain:
-            left = (self._total - step) / self._speed if self._speed else math.nan
+            left = max(0, self._total - step) / self._speed if self._speed else math.nan
             eta = f"{left:.0f} s left" if math.isfinite(left) else "starting"
             print(
                 f"step {step:>9,}  {self._speed:>7,.0f} steps/s per run  {eta:>12}  {self._text}",

@@ -193,9 +193,10 @@ def stillness(rows: list[Entry], higher: bool) -> str:
 def headline(rows: list[Entry], higher: bool) -> str:
     count = Counter(marked(entry, "lgr_v", higher) for entry in rows)
     judged = sum(count[kind] for kind in (BETTER, EQUAL, WORSE))
+    unjudged = f"{count[UNJUDGED]} not judged, " if count[UNJUDGED] else ""
     return (
         f"LGR_v against the paper's in {judged} of {len(rows)} rows: {count[BETTER]} better, {count[EQUAL]} equal, "
-        f"{count[WORSE]} worse; {count[NOT_RUN]} not run."
+        f"{count[WORSE]} worse; {unjudged}{count[NOT_RUN]} not run."
     )
 
 
