@@ -9,8 +9,10 @@ from scipy import stats
 
 import vgcrl
 from vgcrl.agents.sac import sac, sample_action, values
+from vgcrl.config import Config, resolve
 from vgcrl.networks import INPUTS, MLP
 from vgcrl.optim import adam_init, adam_step
+from vgcrl.program import take_apart
 from vgcrl.types import Transition
 
 
@@ -89,6 +91,17 @@ def test_probe_a_small_goal_beside_large_numbers(inputs, low, high):
     obs, z = draw(jax.random.key(2), 200)
     best = jax.vmap(agent.best, (None, 0, 0))(state, obs, z)
     assert low < float(jnp.sqrt(jnp.mean((best - z / 2) ** 2))) < high
+
+
+def test_inputs_are_a_setting_of_a_run():
+    """A run with symlog acts on numbers as a raw one does on their logarithms."""
+    config = {"method": "gcrl", "env": "pointmass", "steps": 1000, "hidden": (8, 8)}
+    parts, other = (take_apart(resolve(Config(**config, inputs=how))) for how in INPUTS)
+    raw, logarithmic, state = parts.agent, other.agent, parts.agent.init(jax.random.key(0))
+    obs, z = jnp.linspace(-40.0, 5.0, parts.spec.obs_dim), jnp.linspace(-3.0, 0.5, parts.goals.dim)
+    seen = [INPUTS["symlog"](x) for x in (obs, z)]
+    np.testing.assert_allclose(logarithmic.best(state, obs, z), raw.best(state, *seen), rtol=1e-6)
+    assert not np.allclose(logarithmic.best(state, obs, z), raw.best(state, obs, z))
 
 
 def test_probe_bootstraps_only_past_time_limits():
