@@ -113,3 +113,26 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
         runs = host.enter(host.advance(runs, first, 10), {})
         drawn.append(np.asarray(runs.scene.z))
     assert (drawn[0] != drawn[1]).any()
+
+
+def test_a_simulator_never_sees_what_is_no_number(monkeypatch):
+    """In training, in an evaluation and in a path that is watched."""
+    config = resolve(Config(**TINY))
+    seen = []
+
+    class Watched(PointmassOnHost):
+        def step(self, action, keys, clock):
+            seen.append(action)
+            return super().step(action, keys, clock)
+
+    monkeypatch.setattr(Config, "build_worlds", lambda c, runs, count: Watched(c, runs, count))
+    host = hosted.Host(config)
+    runs = host.init()
+    lost = jax.tree.map(lambda x: x * jnp.nan, runs.learner.agent.actor)
+    runs = runs._replace(learner=runs.learner._replace(agent=runs.learner.agent._replace(actor=lost)))
+    z = jnp.zeros((2, *runs.scene.z.shape[2:]), runs.scene.z.dtype)
+    for use in (lambda: host.evaluate(runs, None), lambda: host.watch(runs, z), lambda: host.advance(runs, 10_000, 1)):
+        seen.clear()
+        use()
+        assert seen
+        assert all(np.isfinite(action).all() for action in seen)

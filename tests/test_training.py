@@ -202,6 +202,28 @@ def test_observation_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
     )
 
 
+def test_where_every_run_diverges_training_stops(tmp_path, capsys):
+    out = tmp_path / "lost"
+    assert main(["train", "--out", str(out), *flags(), "--learning-rate", "1e30"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert "every run has diverged at step" in said[-1]
+    assert "a smaller --learning-rate than 1e+30" in said[-1]
+    assert newest(out).exists()
+
+
+def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys):
+    out = tmp_path / "half"
+    assert main(["train", "--out", str(out), *flags(), "--learning-rate", "1e-3,1e30"]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "diverged" in line]
+    rows = read_lines(out / "metrics.jsonl")[-1]["seeds"]
+    lost = [row for row in rows if row["learning_rate"] > 1]
+    assert [line.split(",")[0] for line in told] == [f"seed {row['seed']}" for row in lost]
+    for row in rows:
+        sound = row["train"]["actor_loss"] is not None
+        assert sound == (row not in lost)
+        assert row["lgr_s"] is not None, "states stay numbers"
+
+
 def test_huge_wind_is_caught_the_same_way(tmp_path):
     out = str(tmp_path / "storm")
     assert main(["train", "gcrl", "--env", "windy-pointmass", "--wind", "0,1e38", "--out", out, *flags()]) == 2

@@ -27,6 +27,11 @@ def _keys(key: Array) -> np.ndarray:
     return np.asarray(jax.random.key_data(key))
 
 
+def _numbers(action: Array) -> np.ndarray:
+    """A policy that has diverged rests: what is no number does not reach the simulator."""
+    return np.nan_to_num(np.asarray(action))
+
+
 def without(runs: RunState, *names: str) -> RunState:
     """What a part does not need costs time to hand over."""
     empty: dict[str, Any] = dict.fromkeys(names, ())
@@ -91,7 +96,7 @@ class Host:
             state, rest = runs.learner, without(runs, "learner")
             learning = j == p.collects - 1 and program.enough(p, i)
             learned = self.thread.submit(self.learn, state, rest, now) if learning else None
-            out = self.worlds.step(np.asarray(action), keys, clock)
+            out = self.worlds.step(_numbers(action), keys, clock)
             if learned is not None:
                 state, info = learned.result()
                 rest = rest._replace(info=info)
@@ -137,7 +142,7 @@ class Host:
         z = part["plan"](light, aims)
         tally, action = part["first"](light, obs, z)
         for clock in range(worlds.spec.horizon):
-            out = worlds.step(np.asarray(action), keys, clock)
+            out = worlds.step(_numbers(action), keys, clock)
             tally, action = part["turn"](light, tally, action, out, z)
         return part["conclude"](light, tally, z, aims)
 
@@ -147,7 +152,7 @@ class Host:
         path = [worlds.reset(keys)]
         obs = path[0]
         for clock in range(worlds.spec.horizon):
-            out = worlds.step(np.asarray(self.best(light, obs, z)), keys, clock)
+            out = worlds.step(_numbers(self.best(light, obs, z)), keys, clock)
             path.append(out.next_obs)
             obs = out.obs
         worlds.close()

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from vgcrl import checkpoint, targets
-from vgcrl.config import Config, resolve
+from vgcrl.config import Config, flag, resolve, spoken
 from vgcrl.envs import Broken, cores
 from vgcrl.errors import UsageError
 from vgcrl.files import put
@@ -128,6 +128,20 @@ def _check_finite(program: Program, runs: RunState) -> None:
             )
 
 
+def _check_diverged(config: Config, line: dict[str, Any], told: set[int], say: Callable[[str], None]) -> None:
+    """A run whose numbers are lost is told once, and the others go on; where all are, training stops."""
+    lost = {r for r, row in enumerate(line["seeds"]) if np.isnan([*row["train"].values()]).any()}
+    if len(lost) == len(line["seeds"]):
+        raise UsageError(
+            f"every run has diverged at step {line['step']}; valid: a smaller --learning-rate than "
+            f"{spoken(config.learning_rate)}; the run stopped and its last checkpoint remains"
+        )
+    for row in (line["seeds"][r] for r in sorted(lost - told)):
+        which = ", ".join([f"seed {row['seed']}", *(f"{flag(k)} {row[k]:g}" for k in config.swept)])
+        say(f"{which}: diverged at step {line['step']}, its numbers are lost; the other runs go on")
+    told |= lost
+
+
 def _loop(
     program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display, evaluated: Evaluated
 ) -> Run:
@@ -140,6 +154,7 @@ def _loop(
     last = lines[-1] if lines else {"step": -1}
     aims = targets.default(config.env, program.spec.obs_dim, config.evaluate_episodes)
     events, clock = Events(folder / "events"), time.monotonic() - wall
+    told: set[int] = set()
 
     def due() -> bool:
         """As asked for; unless told, as often as saving takes no more than a twentieth of the time."""
@@ -163,6 +178,7 @@ def _loop(
                 append_line(folder / "metrics.jsonl", last)
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
+                _check_diverged(config, last, told, display.note)
                 evaluated(runs, i * size)
             ends_here = i >= total or stopping()
             if ends_here or (i % checkpoint_every == 0 and due()):

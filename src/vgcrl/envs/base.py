@@ -73,6 +73,8 @@ class Vectorised(NamedTuple):
         return VecState(sim, jnp.zeros(self.count, jnp.int32)), obs
 
     def step(self, state: VecState, action: Array, key: Array) -> tuple[VecState, Step]:
+        """A policy that has diverged rests: what is no number does not reach the simulator."""
+        action = jnp.nan_to_num(action)
         key_step, key_reset = jax.random.split(key)
         keys = jax.random.split(key_step, self.count)
         sim, next_obs, terminal = jax.vmap(self.env.step)(state.sim, action, keys)
