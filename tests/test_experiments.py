@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,11 @@ from tiny import TINY
 from vgcrl.cli import main
 from vgcrl.config import resolve
 from vgcrl.experiments import EXPERIMENTS
-from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, paper_rows
+from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, paper_rows, read_page
 from vgcrl.experiments.spectral import roughness
+from vgcrl.report import markdown
 
+RESULTS = Path(__file__).parents[1] / "results"
 NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
 
 
@@ -83,6 +87,13 @@ def numbers(folder):
     return [c["measured"] for c in result["claims"]], [{**last, "wall": 0} for last in lasts]
 
 
+@pytest.mark.parametrize("folder", [p.parent for p in sorted(RESULTS.glob("*/result.json"))], ids=lambda p: p.name)
+def test_what_a_forge_shows_is_what_was_measured(folder):
+    shown = (folder / "README.md").read_text()
+    assert shown == markdown(read_page(folder, linked=True))
+    assert all((folder / file).is_file() for file in re.findall(r"!\[.*\]\((.*)\)", shown))
+
+
 def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "one")]) == 0
     folder = tmp_path / "one" / "windy-quick"
@@ -94,6 +105,10 @@ def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     page = (folder / "report.html").read_text()
     assert page.count("<svg") == 2
     assert all(c["sentence"].split(" (")[0] in page.replace("&#39;", "'") for c in result["claims"])
+
+    shown = (folder / "README.md").read_text()
+    assert re.findall(r"!\[.*\]\((.*)\)", shown) == ["learned-sigma.png", "error-over-training.png"]
+    assert all(f"| {c['sentence']} | {c['verdict']} |" in shown for c in result["claims"])
 
     files = list((folder / "runs").rglob("state.safetensors"))
     before = [p.stat().st_mtime_ns for p in files]

@@ -10,13 +10,14 @@ import shutil
 import signal
 import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tiny import TINY
 from vgcrl import training
-from vgcrl.cli import main
+from vgcrl.cli import main, parse
 from vgcrl.config import resolve
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
@@ -25,6 +26,7 @@ from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, Contrast, mark
 from vgcrl.logs import to_json
 
+RESULTS = Path(__file__).parents[1] / "results"
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 
 
@@ -156,6 +158,16 @@ def test_verdicts_are_of_paired_seeds():
     assert claim.paper == "+0.400"
     assert verdict(True, spread, spread - 0.3).verdict == FAILS
     assert verdict(False, spread, spread - 0.3, papers=(0.6, 0.2)).verdict == HOLDS
+
+
+def test_what_a_technique_changes_is_told_pair_by_pair():
+    rows = [row(p_her=i, LGR_z=z, F=f) for i, z, f in ((0, "0.2", "1.0"), (1, "0.6", "0.5"))]
+    spread = np.array([0.0, 0.4, 0.2])
+    job, cell = fake(rows, lgr_z=[spread, spread + [0.29, 0.3, 0.31]], F=[spread, spread - [0.9, 0.0, 0.1]])
+    other = job._replace(name="other")  # not run
+    table = comparison.changes("p_her", comparison.entries([job, other], {"fake": cell}), True)
+    assert table.rows == [["fake, plain", "0.300 ± 0.025 ▲", "0.400", "-0.333 ± 1.225 =", "-0.500"]]
+    assert not comparison.changes("sn", comparison.entries([job], {"fake": cell}), True).rows
 
 
 def test_a_claim_without_its_cells_is_not_tested():
@@ -419,6 +431,49 @@ def test_the_plan_is_all_that_a_dry_run_does(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def made(jobs, **config):
+    return {job.name: {"config": dataclasses.asdict(job.config) | config} for job in jobs}
+
+
+def test_the_commands_told_are_those_that_make_what_there_is():
+    every = grid.jobs(discrete.GRID, Ask())
+    bodies = {env: [job for job in every if job.config.env == env] for env in ("HalfCheetah", "Ant", "Humanoid")}
+
+    def told(found):
+        return grid.commands("discrete", discrete.GRID, every, found, False)
+
+    assert told({}) == []
+    assert told(made(every)) == ["vgcrl reproduce discrete"]
+    found = made(bodies["HalfCheetah"], steps=2_000_000) | made(bodies["Ant"], steps=500_000)
+    found |= made(bodies["Humanoid"][:2], steps=500_000, seeds=5, updates_per_step=1.0)
+    commands = told(found)
+    assert commands == [
+        "vgcrl reproduce discrete --env HalfCheetah --steps 2000000",
+        "vgcrl reproduce discrete --env Ant --steps 500000",
+        "vgcrl reproduce discrete --env Humanoid --goal-dim 10,20 --steps 500000 --seeds 5 --updates-per-step 1.0",
+    ]
+    for command in commands:  # and they do
+        args = parse(command.split()[1:])
+        jobs = grid.jobs(discrete.GRID, Ask(**{name: getattr(args, name) for name in Ask._fields}))
+        for job in grid.select(jobs, Ask(env=args.env, goal_dim=args.goal_dim)):
+            if "aside" not in job.rows[0]:
+                scales = {k: found[job.name]["config"][k] for k in grid.SCALES}
+                assert {k: getattr(job.config, k) for k in grid.SCALES} == scales
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_committed_tables_are_those_of_the_committed_cells(name):
+    folder = RESULTS / name
+    result = json.loads((folder / "result.json").read_text())
+    jobs = grid.jobs(GRIDS[name], Ask())
+    found = cells.read_all(folder, jobs)
+    outcome = comparison.compare(jobs, found, GRIDS[name].contrasts, GRIDS[name].higher)
+    assert {title: table._asdict() for title, table in outcome.tables.items()} == result["tables"]
+    assert [claim._asdict() for claim in outcome.claims] == result["claims"]
+    assert outcome.finding == result["finding"]
+    assert "; ".join(grid.commands(name, GRIDS[name], jobs, found, False)) == result["command"]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -429,6 +484,8 @@ def test_the_plan_is_all_that_a_dry_run_does(tmp_path, capsys):
         (["continuous", "--quick", "--env", "Ant"], "valid: HalfCheetah"),
         (["discrete", "--minutes", "0"], "--minutes 0 is out of range"),
         (["discrete", "--steps", "0"], "valid: an integer of at least 1"),
+        (["discrete", "--updates-per-step", "0"], "--updates-per-step 0 is out of range"),
+        (["windy", "--updates-per-step", "1"], "--updates-per-step does not apply to windy"),
         (["windy", "--env", "Ant"], "--env does not apply to windy"),
         (["spectral", "--dry-run"], "valid with: discrete, continuous"),
         (["all", "--goal-dim", "10"], "--goal-dim does not apply to windy"),

@@ -133,6 +133,8 @@ def parser() -> Parser:
     grid.add_argument("--goal-dim", type=sizes, default=(), metavar="G1,G2", help="only these |G|")
     grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
+    often = "[0.125; Ant and Humanoid 0.5]"
+    grid.add_argument("--updates-per-step", type=_PARSERS[float], metavar="U", help=often)
     grid.add_argument("--minutes", type=_PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
@@ -276,7 +278,7 @@ def _reproduce(args: argparse.Namespace) -> int:
         raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number up to a million")
     ask = Ask(**{name: getattr(args, name) for name in Ask._fields})
     for name in EXPERIMENTS if args.name == "all" else [args.name]:
-        command = ["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()]  # time decides how far, not what
+        command = shlex.join(["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()])  # not how far it came
         ending = reproduce(name, args.out, ask, command, print if ask.dry_run else _say)
         if ending.report:
             print(f"report: {ending.report}")

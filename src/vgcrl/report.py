@@ -1,4 +1,4 @@
-"""Results → one self-contained HTML file: no scripts, no network, readable on a phone."""
+"""Results → one self-contained HTML file: no scripts, no network, readable on a phone; or Markdown."""
 
 import io
 import re
@@ -42,9 +42,10 @@ def png(figure: Figure, dpi: int) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """A figure as inline SVG."""
+    """A figure as inline SVG, the same for the same numbers."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg")
+    with plt.rc_context({"svg.hashsalt": "vgcrl"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(figure)
     return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
 
@@ -75,6 +76,21 @@ def run_page(folder: Path) -> Page:
     effort = f"{counters['step']:,} environment steps per run, {config.seeds} seeds, {counters['wall']:.0f} s"
     lead = f"{effort}; vgcrl {version('vgcrl')}."
     return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
+
+
+def markdown(page: Page) -> str:
+    """A page as a forge shows it, but for its configuration; its figures are Markdown already."""
+
+    def row(cells: list[str]) -> str:
+        return " | ".join(["", *(cell.replace("|", "\\|") for cell in cells), ""]).strip()
+
+    parts = [f"# {page.title}", page.lead]
+    for section in page.sections:
+        table = section.table or Table([], [])
+        parts += [f"## {section.title}" if section.title else "", section.text, section.figure, section.caption]
+        if table.rows:
+            parts.append("\n".join([row(table.columns), "|---" * len(table.columns) + "|", *map(row, table.rows)]))
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def write(pages: list[Page], path: Path) -> Path:

@@ -17,7 +17,7 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
 }
 
 
-def reproduce(name: str, out: Path, ask: Ask, command: list[str], say: Say) -> Ending:
+def reproduce(name: str, out: Path, ask: Ask, command: str, say: Say) -> Ending:
     """Runs what is missing, compares, and writes the report."""
     experiment, folder = EXPERIMENTS[name], out / (f"{name}-quick" if ask.quick else name)
     if isinstance(experiment, Grid):

@@ -8,7 +8,6 @@ import base64
 import csv
 import json
 import platform
-import shlex
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.resources import files
@@ -24,7 +23,7 @@ from vgcrl.config import Config, flag, spoken
 from vgcrl.errors import UsageError
 from vgcrl.files import put
 from vgcrl.metrics import interval
-from vgcrl.report import Page, Section, png, svg, write
+from vgcrl.report import Page, Section, markdown, png, svg, write
 from vgcrl.tables import Table, number, with_interval
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
@@ -57,6 +56,7 @@ class Ask(NamedTuple):
     goal_dim: tuple[int, ...] = ()
     steps: int | None = None
     seeds: int | None = None
+    updates_per_step: float | None = None
     minutes: float | None = None
     dry_run: bool = False
 
@@ -175,14 +175,14 @@ def program_facts(run: Path) -> dict[str, Any]:
 
 
 def record(
-    name: str, title: str, claim: str, outcome: Outcome, programs: dict[str, Any], machine: str, command: list[str]
+    name: str, title: str, claim: str, outcome: Outcome, programs: dict[str, Any], machine: str, command: str
 ) -> dict[str, Any]:
     """All that a reader of the results needs, small enough to commit."""
     return {
         "experiment": name,
         "title": title,
         "claim": claim,
-        "command": shlex.join(command),
+        "command": command,
         "hardware": machine,
         "versions": versions(),
         "claims": [claim._asdict() for claim in outcome.claims],
@@ -194,7 +194,7 @@ def record(
 
 
 def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, str]) -> Page:
-    """A page from a result as it is on disk, its figures and then its pictures as HTML."""
+    """A page from a result as it is on disk, its figures and then its pictures ready to be shown."""
     rows = [
         [c["sentence"], c["verdict"], with_interval(c["measured"], c["ci95"]), c["paper"]] for c in result["claims"]
     ]
@@ -234,15 +234,29 @@ def image(path: Path) -> str:
     return f'<img style="max-width:100%" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">'
 
 
-def read_page(folder: Path) -> Page:
-    """The page of a saved experiment."""
+def link(title: str, file: str) -> str:
+    """A picture inside Markdown."""
+    return f"![{title}]({file})"
+
+
+def read_page(folder: Path, *, linked: bool = False) -> Page:
+    """The page of a saved experiment, its pictures in it or linked from Markdown."""
     path = folder / "result.json"
     try:
         result = json.loads(path.read_text())
         titles = result.get("figures") or [p.stem.replace("-", " ").capitalize() for p in sorted(folder.glob("*.svg"))]
-        drawings = {title: (folder / f"{slug(title)}.svg").read_text() for title in titles}
-        pictures = {title: image(folder / file) for title, file in result.get("pictures", {}).items()}
-        return page(result, drawings, pictures)
+        pictures = result.get("pictures", {})
+        if linked:
+            return page(
+                result,
+                {title: link(title, f"{slug(title)}.png") for title in titles},
+                {title: link(title, file) for title, file in pictures.items()},
+            )
+        return page(
+            result,
+            {title: (folder / f"{slug(title)}.svg").read_text() for title in titles},
+            {title: image(folder / file) for title, file in pictures.items()},
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} is not the result of an experiment: {error!r}; valid: as it was written") from None
 
@@ -252,10 +266,11 @@ def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], s
     save(folder, result, figures)
     for claim in result["claims"]:
         say(f"  {claim['verdict']:>13}: {claim['sentence']}: {number(claim['measured'])} (paper: {claim['paper']})")
+    put(folder / "README.md", markdown(read_page(folder, linked=True)))  # what a forge shows of the folder
     return write([read_page(folder)], folder / "report.html")
 
 
-def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command: list[str], say: Say) -> Ending:
+def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command: str, say: Say) -> Ending:
     """Runs what is missing, compares, and writes the report."""
     refused = [word for word in ask._replace(quick=False).words() if word.startswith("--")]
     if refused:

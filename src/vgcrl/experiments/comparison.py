@@ -23,6 +23,8 @@ AIMED = ("lgr_s", "lgr_v")  # need target states
 POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 LEGEND = "▲ better, = the paper's value is inside our 95 % interval, ▼ worse"
+TECHNIQUES = {"p_her": "P-HER", "sn": "SN"}
+CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, ▼ for the worse"
 
 
 class Contrast(NamedTuple):
@@ -65,7 +67,7 @@ def entries(jobs: list[Job], cells: dict[str, Cell]) -> list[Entry]:
 
 
 def technique(row: Row) -> str:
-    words = [POSTERIORS[row["posterior"]], "SN" if row["sn"] == "1" else "", "P-HER" if row["p_her"] == "1" else ""]
+    words = [POSTERIORS[row["posterior"]], *(TECHNIQUES[knob] for knob in ("sn", "p_her") if row[knob] == "1")]
     return " + ".join(w for w in words if w) or "plain"
 
 
@@ -147,6 +149,23 @@ def pairs(contrast: Contrast, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
 
 def without(row: Row, knob: str) -> tuple[str, ...]:
     return tuple(row[k] for k in ("p_her", "sn") if k != knob)
+
+
+def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
+    """What a technique changes, pair of rows by pair of rows."""
+
+    def change(on: Entry, off: Entry, metric: str) -> list[str]:
+        gain, paper = on.values(metric) - off.values(metric), (on.paper(metric), off.paper(metric))
+        sign = SIGNS[mark(gain, 0.0, rises(metric, higher))]
+        theirs = "–" if paper[0] is None or paper[1] is None else f"{paper[0] - paper[1]:.3f}"
+        return [with_interval(gain.mean(), interval(gain)) + sign, theirs]
+
+    run = [(on, off) for on, off in pairs(Contrast("", knob, lambda row: True), rows) if on.cell]
+    out = [
+        [f"{off.job.name}, {technique(off.row)}", *(x for m in ("lgr_z", "F") for x in change(on, off, m))]
+        for on, off in run
+    ]
+    return Table(["", *(x for m in ("lgr_z", "F") for x in (f"change of {LABELS[m]}", "paper"))], out)
 
 
 def verdict(contrast: Contrast, rows: list[Entry], higher: bool) -> Claim:
@@ -300,6 +319,9 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, 
         tables[f"{title} ({each[0].job.name})"] = beside(each, higher)
         if any(e.cell for e in each):
             figures[title] = curves(each)
+    for knob, name in TECHNIQUES.items():
+        if any(knob == contrast.knob for contrast in contrasts):
+            tables[f"What {name} changes, by paired seeds: {CHANGED}"] = changes(knob, rows, higher)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
     finding = " ".join((headline(table, higher), extent(jobs, cells), stillness(table, higher))).strip()

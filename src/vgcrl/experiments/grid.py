@@ -5,6 +5,7 @@ each program is claimed by a lock while it is worked on.
 """
 
 import fcntl
+import shlex
 import shutil
 import signal
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgcrl import training
-from vgcrl.config import Config, one_of
+from vgcrl.config import Config, one_of, resolve
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
@@ -43,6 +44,7 @@ QUICK: dict[str, Any] = {
     "evaluate_episodes": 8,
     "horizon": 200,
 }
+SCALES = ("steps", "seeds", "updates_per_step")  # may be asked for
 SMOKE = (
     "A smoke test of the pipeline, not comparable with the paper: few steps, networks of 64×64, episodes of 200 steps. "
     "What the whole experiment tests: "
@@ -108,7 +110,7 @@ def published(grid: Grid, quick: bool) -> list[Row]:
 
 def jobs(grid: Grid, ask: Ask) -> list[Job]:
     """Every program of the experiment."""
-    asked = {k: v for k, v in (("steps", ask.steps), ("seeds", ask.seeds)) if v is not None}
+    asked = {k: getattr(ask, k) for k in SCALES if getattr(ask, k) is not None}
     sizes = (QUICK if ask.quick else WHOLE) | asked
     sizes.setdefault("evaluate_every", -(-sizes["steps"] // 10))
     groups: dict[str, list[Row]] = {}
@@ -116,7 +118,7 @@ def jobs(grid: Grid, ask: Ask) -> list[Job]:
         groups.setdefault(name(grid, row), []).append(row)
     of_body = {} if ask.quick else OF_BODY
     out = [
-        Job(key, tuple(rows), program(grid, rows, sizes | of_body.get(rows[0]["env"], {})))
+        Job(key, tuple(rows), program(grid, rows, sizes | of_body.get(rows[0]["env"], {}) | asked))
         for key, rows in groups.items()
     ]
     for aside in grid.asides:
@@ -225,9 +227,28 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
     return out
 
 
-def report(
-    name: str, grid: Grid, every: list[Job], folder: Path, ask: Ask, command: list[str], say: Say
-) -> Path | None:
+def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
+    """Those that make the rows of the paper that there are: bodies may differ in steps and in the |G| that are done."""
+    table, plain = [job for job in every if "aside" not in job.rows[0]], grid.runs(quick)
+    done: dict[tuple[Any, ...], list[Job]] = {}
+    for job in (job for job in table if job.name in found):
+        given, usual = found[job.name]["config"], resolve(plain[job.name])
+        scales = (None if given[k] == getattr(usual, k) else given[k] for k in SCALES)
+        done.setdefault((job.config.env, *scales), []).append(job)
+    bodies: dict[tuple[Any, ...], list[str]] = {}
+    for (env, *scales), some in done.items():
+        whole = len(some) == sum(job.config.env == env for job in table)
+        sizes = () if whole else tuple(dict.fromkeys(job.config.goal_dim for job in some))
+        bodies.setdefault((sizes, *scales), []).append(env)
+    out = []
+    for (sizes, *scales), envs in bodies.items():
+        few = tuple(envs) if len(envs) < len({job.config.env for job in table}) else ()
+        ask = Ask(quick, few, sizes, **dict(zip(SCALES, scales, strict=True)))
+        out.append(shlex.join(["vgcrl", "reproduce", name, *ask.words()]))
+    return out
+
+
+def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Ask, command: str, say: Say) -> Path | None:
     """From all programs that are finished, whoever trained them."""
     found = cells.read_all(folder, every)
     if not found:
@@ -236,9 +257,8 @@ def report(
     machines = ", ".join(dict.fromkeys(cell["hardware"] for cell in found.values()))
     programs = {key: facts(cell) for key, cell in found.items()}
     claim = (SMOKE if ask.quick else "") + grid.claim
-    result = record(name, grid.title, claim, outcome, programs, machines, command) | {
-        "pictures": pictures(found, every)
-    }
+    told = "; ".join(commands(name, grid, every, found, ask.quick)) or command
+    result = record(name, grid.title, claim, outcome, programs, machines, told) | {"pictures": pictures(found, every)}
     say(outcome.finding)
     return conclude(folder, result, outcome.figures, say)
 
@@ -250,11 +270,13 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
         say(line)
 
 
-def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: list[str], say: Say) -> Ending:
+def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: str, say: Say) -> Ending:
     """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
     every = jobs(grid, ask)
     selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
-    cells.read_all(folder, every)  # a damaged file is found before anything starts
+    for job in selected:
+        resolve(job.config)
+    cells.read_all(folder, every)  # bad input and a damaged file are found before anything starts
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {grid.claim}")
