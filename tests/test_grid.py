@@ -330,6 +330,10 @@ def test_what_an_experiment_leaves(finished):
         assert program["updates_per_step"] == 0.125
         assert program["envs"] == 4
         assert {"hardware", "versions", "minutes_per_row", "steps", "seeds"} <= program.keys()
+    cell = json.loads((finished / "cells" / "pointmass-G2.json").read_text())
+    last = training.read_lines(finished / "runs" / "pointmass-G2" / "metrics.jsonl")[-1]
+    assert np.ravel(cell["final"]["F_replay"]).tolist() == [row["train"]["F"] for row in last["seeds"]]
+    assert cell["final"]["F_replay"] == cell["curves"]["F_replay"][-1]
     assert not list(finished.rglob("*.safetensors"))
     assert len(list((finished / "runs").rglob("metrics.jsonl"))) == 2
 

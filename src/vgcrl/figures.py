@@ -1,6 +1,8 @@
 """Pictures of a run, as matplotlib figures."""
 
+from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -26,21 +28,29 @@ LABELS = {
     "spread_v": "velocity spread, m/s",
     "spread_x": "spread of distance, m",
     "log_q": "E[log q]",
+    "F_replay": "F on replay",
 }
 
 
+def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> np.ndarray:
+    """(evaluation, run)."""
+    return np.array([[value(row) for row in line["seeds"]] for line in lines], float)
+
+
 def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:
-    """Each seed thin, their mean thick, over environment steps; a colour per setting."""
+    """Each seed thin, their mean thick, over environment steps; a colour per setting. Dotted: F on replay, the mean."""
     figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 2.8), layout="constrained")
     steps = [line["step"] for line in lines]
     settings = [
         ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
     ]
     for axis, name in zip(axes, names, strict=True):
-        each = np.array([[row[name] for row in line["seeds"]] for line in lines], float)
-        for i, group in enumerate(np.split(each, len(settings), axis=1)):
+        for i, group in enumerate(np.split(over_time(lines, itemgetter(name)), len(settings), axis=1)):
             axis.plot(steps, group, color=f"C{i}", alpha=0.3, linewidth=1)
             axis.plot(steps, group.mean(axis=1), color=f"C{i}", linewidth=2, label=settings[i])
+        if name == "F":
+            for i, group in enumerate(np.split(over_time(lines, lambda row: row["train"]["F"]), len(settings), axis=1)):
+                axis.plot(steps, group.mean(axis=1), ":", color=f"C{i}", linewidth=1.5)
         axis.xaxis.set_major_formatter(EngFormatter())
         axis.set(title=LABELS[name], xlabel="environment steps")
         axis.grid(alpha=0.3)

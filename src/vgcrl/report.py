@@ -18,6 +18,11 @@ from vgcrl.files import put
 from vgcrl.logs import read_lines
 from vgcrl.tables import Table, metrics_table
 
+CURVES = (
+    "Thin: seeds. Thick: their mean. Dotted: F of the examples learned from last, from replay; where that is far above "
+    "F in fresh episodes, q knows the episodes it has seen rather than the goals."
+)
+
 
 class Section(NamedTuple):
     title: str = ""
@@ -62,7 +67,7 @@ def run_page(folder: Path) -> Page:
     names = tuple(n for n in shown if lines[-1]["mean"][n] is not None)
     sections = [
         Section("Metrics at the last evaluation", table=metrics_table(lines[-1])),
-        Section("Learning curves", figure=svg(figures.curves(lines, names)), caption="Thin: seeds. Thick: their mean."),
+        Section("Learning curves", figure=svg(figures.curves(lines, names)), caption=CURVES),
     ]
     if figures.is_planar(program):
         sections.append(Section("The arena", figure=svg(figures.arena(program, first)), caption=f"Seed {config.seed}."))

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from vgcrl import training
 from vgcrl.config import Config, flag, spoken
 from vgcrl.errors import UsageError
+from vgcrl.figures import over_time
 from vgcrl.files import put
 from vgcrl.metrics import interval
 from vgcrl.report import Page, Section, markdown, png, svg, write
@@ -104,7 +105,7 @@ def last_rows(run: Path) -> list[dict[str, Any]]:
 def curve(run: Path, value: Callable[[dict[str, Any]], float]) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and value(row) as (evaluation, run)."""
     lines = training.read_lines(run / "metrics.jsonl")
-    return np.array([x["step"] for x in lines]), np.array([[value(r) for r in x["seeds"]] for x in lines])
+    return np.array([x["step"] for x in lines]), over_time(lines, value)
 
 
 def restored(run: Path) -> tuple[training.Program, training.RunState]:

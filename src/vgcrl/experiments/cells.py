@@ -23,7 +23,7 @@ Row = dict[str, str]  # of the paper's table; of one that the paper does not hav
 Cell = dict[str, Any]  # a finished program as on disk
 
 STEPS = 10_000_000  # the paper's
-KEPT = (*training.SUMMARISED, "episode_steps")
+KEPT = (*training.SUMMARISED, "episode_steps", "F_replay")
 NEEDED = ("config", "settings", "seeds", "steps", "runs", "envs", "updates_per_step", "episodes", "targets", "final")
 NEEDED += ("curves", "strips", "wall_seconds", "minutes_per_row", "hardware", "versions")
 
@@ -117,6 +117,11 @@ def columns(rows: list[dict[str, Any]], seeds: int, names: list[str]) -> dict[st
     return {n: [[row[n] for row in rows[i : i + seeds]] for i in range(0, len(rows), seeds)] for n in names}
 
 
+def with_replay(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """And F of what was learned from last: far above F where q knows the episodes it saw rather than the skills."""
+    return [row | {"F_replay": row["train"]["F"]} for row in rows]
+
+
 def strip(program: training.Program, run: training.RunState) -> bytes:
     """A few skills as a small PNG."""
     large, small = io.BytesIO(png(filmstrip.skills(program, run, count=3), dpi=75)), io.BytesIO()
@@ -130,11 +135,11 @@ def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple
     config, lines = program.config, training.read_lines(run / "metrics.jsonl")
     states, about = aims(program, exam.targets)
     out = jax.device_get(program.evaluate(runs, states, episodes=exam.episodes))
-    rows = training.summarise(program, out)["seeds"]
+    rows = with_replay(training.summarise(program, out)["seeds"])
     order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
     shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
     names = [name for name in KEPT if rows[0][name] is not None]  # those that the environment has
-    history = [columns(line["seeds"], config.seeds, names) for line in lines]
+    history = [columns(with_replay(line["seeds"]), config.seeds, names) for line in lines]
     cell = {
         "program": job.name,
         "config": dataclasses.asdict(config),

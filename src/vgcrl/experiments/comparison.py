@@ -18,7 +18,7 @@ from vgcrl.tables import Table, with_interval
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
 COLUMNS = {"lgr_v": "LGR_v", "F": "F", "lgr_z": "LGR_z", "lgr_s": "LGR_s"}  # ours -> the paper's
-SPREAD = ("spread_v", "spread_x")
+OURS = {"lgr_v": ("spread_v", "spread_x"), "F": ("F_replay",)}  # beside a metric, what the paper does not have
 AIMED = ("lgr_s", "lgr_v")  # need target states
 POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
@@ -103,22 +103,21 @@ def summary(rows: list[Entry], higher: bool) -> Table:
 
 
 def beside(rows: list[Entry], higher: bool) -> Table:
-    """Every row: ours with its mark, then the paper's, metric by metric; how far skills spread is ours only."""
+    """Every row: ours with its mark, then the paper's, metric by metric."""
 
     def ours(entry: Entry, metric: str) -> str:
         x = entry.values(metric)
         return with_interval(x.mean(), interval(x)) + SIGNS[marked(entry, metric, higher)] if len(x) else "–"
 
-    out = []
-    for entry in rows:
-        state = f"{entry.cell['steps']:,} × {len(entry.cell['seeds'])}" if entry.cell else NOT_RUN
-        pairs = [(ours(entry, metric), entry.row.get(column, "–")) for metric, column in COLUMNS.items()]
-        name = f"|G| = {entry.row['goal_dim']}, {technique(entry.row)}"
-        spread = [ours(entry, metric) for metric in SPREAD]
-        out.append([name, *pairs[0], *spread, *(text for pair in pairs[1:] for text in pair), state])
-    heads = [[LABELS[metric], "paper"] for metric in COLUMNS]
-    spread = [LABELS[metric] for metric in SPREAD]
-    return Table(["", *heads[0], *spread, *(h for pair in heads[1:] for h in pair), "steps × seeds"], out)
+    heads, out = [""], [[f"|G| = {entry.row['goal_dim']}, {technique(entry.row)}"] for entry in rows]
+    for metric, column in COLUMNS.items():
+        more = [m for m in OURS.get(metric, ()) if any(len(entry.values(m)) for entry in rows)]
+        heads += [LABELS[metric], "paper", *(LABELS[m] for m in more)]
+        for line, entry in zip(out, rows, strict=True):
+            line += [ours(entry, metric), entry.row.get(column, "–"), *(ours(entry, m) for m in more)]
+    for line, entry in zip(out, rows, strict=True):
+        line.append(f"{entry.cell['steps']:,} × {len(entry.cell['seeds'])}" if entry.cell else NOT_RUN)
+    return Table([*heads, "steps × seeds"], out)
 
 
 def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
