@@ -6,6 +6,7 @@ The point mass stands in for the bodies.
 import dataclasses
 import fcntl
 import json
+import re
 import shutil
 import signal
 import time
@@ -476,6 +477,23 @@ def test_the_committed_tables_are_those_of_the_committed_cells(name):
     assert [claim._asdict() for claim in outcome.claims] == result["claims"]
     assert outcome.finding == result["finding"]
     assert "; ".join(grid.commands(name, GRIDS[name], jobs, found, False)) == result["command"]
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_readme_repeats_the_committed_tables(name):
+    """Pairs of rows, without and with P-HER: ours and in brackets the paper's."""
+    result = json.loads((RESULTS / name / "result.json").read_text())
+    text = (RESULTS.parent / "README.md").read_text()
+    section = text[text.index(f"**`vgcrl reproduce {name}`**") :].split("\n**")[0]
+    told = [line for line in section.splitlines() if re.match(r"\| (HalfCheetah|Ant|Humanoid), \\\|G", line)]
+    made = []
+    for title, (heads, rows) in ((k, t.values()) for k, t in result["tables"].items() if "beside the paper" in k):
+        places = [heads.index(label) for label in ("LGR_v(s)", "F", "LGR(z)")]
+        for pair in zip(rows[::2], rows[1::2], strict=True):
+            label = f"{title.split()[0]}, {pair[0][0].removesuffix(', plain')}".replace("|", "\\|")
+            numbers = [f"{row[i]} ({row[i + 1]})" for i in places for row in pair]
+            made += [f"| {' | '.join([label, *numbers])} |"] if pair[0][-1] != NOT_RUN else []
+    assert told == made
 
 
 @pytest.mark.parametrize(

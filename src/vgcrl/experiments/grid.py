@@ -30,8 +30,10 @@ RATE = 3e-4  # of q, as of the policy
 PATIENCE = 5.0  # seconds between two looks at programs that other processes train
 # Data in plenty from 128 environments: an update for eight steps of it. Curves are drawn from a few episodes.
 WHOLE: dict[str, Any] = {"steps": STEPS, "seeds": SEEDS, "updates_per_step": 0.125, "evaluate_episodes": 10}
-# Where simulating takes longer than learning, four times as much is learned of each step.
-OF_BODY: dict[str, dict[str, Any]] = {"Ant": {"updates_per_step": 0.5}, "Humanoid": {"updates_per_step": 0.5}}
+# Where simulating takes longer than learning, four times as much is learned of each step, and curves have fewer points.
+SLOW: dict[str, Any] = {"updates_per_step": 0.5, "looks": 5}
+OF_BODY = {"Ant": SLOW, "Humanoid": SLOW}
+LOOKS = 10  # evaluations, unless told
 QUICK: dict[str, Any] = {
     "steps": 10_000,
     "seeds": 2,
@@ -81,6 +83,8 @@ def knob(values: list[float]) -> tuple[float, ...]:
 
 def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Config:
     """Rows that differ in P-HER and SN only, as the settings of one program."""
+    looks = sizes.get("looks", LOOKS)
+    sizes = {"evaluate_every": -(-sizes["steps"] // looks)} | {k: v for k, v in sizes.items() if k != "looks"}
     return Config(
         grid.method,
         rows[0]["env"],
@@ -112,7 +116,6 @@ def jobs(grid: Grid, ask: Ask) -> list[Job]:
     """Every program of the experiment."""
     asked = {k: getattr(ask, k) for k in SCALES if getattr(ask, k) is not None}
     sizes = (QUICK if ask.quick else WHOLE) | asked
-    sizes.setdefault("evaluate_every", -(-sizes["steps"] // 10))
     groups: dict[str, list[Row]] = {}
     for row in published(grid, ask.quick):
         groups.setdefault(name(grid, row), []).append(row)
