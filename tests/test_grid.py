@@ -348,6 +348,13 @@ def test_a_finished_program_is_not_repeated_without_its_run(finished, capsys, mo
     assert "2 programs done" in capsys.readouterr().err
 
 
+def test_what_is_not_trained_again_is_told(finished, capsys):
+    assert run(finished.parent, "--dry-run") == 0
+    assert f"not trained again: 2 programs in {finished / 'cells'}; --out DIR" in capsys.readouterr().out
+    assert run(finished.parent, "--dry-run", "--steps", "1280") == 0
+    assert "2 of them with other --steps, --seeds, --updates-per-step than asked for" in capsys.readouterr().out
+
+
 def cut(text):
     return text[: len(text) // 2]
 

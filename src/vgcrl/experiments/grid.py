@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgcrl import training
-from vgcrl.config import Config, one_of, resolve
+from vgcrl.config import Config, flag, one_of, resolve
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
@@ -230,23 +230,28 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
     return out
 
 
+def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
+    """Of a finished program what differs from the job, else None."""
+    given, usual = cell["config"], resolve(job.config)
+    return tuple(None if given[k] == getattr(usual, k) else given[k] for k in SCALES)
+
+
 def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
     """Those that make the rows of the paper that there are: bodies may differ in steps and in the |G| that are done."""
     table, plain = [job for job in every if "aside" not in job.rows[0]], grid.runs(quick)
     done: dict[tuple[Any, ...], list[Job]] = {}
     for job in (job for job in table if job.name in found):
-        given, usual = found[job.name]["config"], resolve(plain[job.name])
-        scales = (None if given[k] == getattr(usual, k) else given[k] for k in SCALES)
-        done.setdefault((job.config.env, *scales), []).append(job)
+        changed = scales(job._replace(config=plain[job.name]), found[job.name])
+        done.setdefault((job.config.env, *changed), []).append(job)
     bodies: dict[tuple[Any, ...], list[str]] = {}
-    for (env, *scales), some in done.items():
+    for (env, *changed), some in done.items():
         whole = len(some) == sum(job.config.env == env for job in table)
         sizes = () if whole else tuple(dict.fromkeys(job.config.goal_dim for job in some))
-        bodies.setdefault((sizes, *scales), []).append(env)
+        bodies.setdefault((sizes, *changed), []).append(env)
     out = []
-    for (sizes, *scales), envs in bodies.items():
+    for (sizes, *changed), envs in bodies.items():
         few = tuple(envs) if len(envs) < len({job.config.env for job in table}) else ()
-        ask = Ask(quick, few, sizes, **dict(zip(SCALES, scales, strict=True)))
+        ask = Ask(quick, few, sizes, **dict(zip(SCALES, changed, strict=True)))
         out.append(shlex.join(["vgcrl", "reproduce", name, *ask.words()]))
     return out
 
@@ -271,6 +276,10 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
     estimates = [planning.estimate(job, folder, done) for job in selected]
     for line in (*aligned(planning.table(estimates, done)), planning.total(estimates)):
         say(line)
+    if done:
+        others = sum(scales(job, done[job.name]) != (None,) * len(SCALES) for job in selected if job.name in done)
+        differ = f", {others} of them with other {', '.join(map(flag, SCALES))} than asked for" if others else ""
+        say(f"not trained again: {len(done)} programs in {folder / 'cells'}{differ}; --out DIR trains all afresh")
 
 
 def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: str, say: Say) -> Ending:
