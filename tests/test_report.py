@@ -1,0 +1,39 @@
+"""What a report draws, from known numbers."""
+
+import pytest
+
+from vgcrl.figures import curves
+from vgcrl.report import Page, Section, markdown, svg
+from vgcrl.tables import Table
+
+
+def line(step, fresh, replay):
+    """An evaluation of two settings with two seeds each."""
+    seeds = [{"F": f, "lgr_z": 0.5, "train": {"F": r}} for f, r in zip(fresh, replay, strict=True)]
+    return {"step": step, "seeds": seeds, "settings": [{"spectral_norm": 0.0}, {"spectral_norm": 2.0}]}
+
+
+LINES = [line(0, [0, 0, 0, 0], [0, 0, 0, 0]), line(10, [-9, -7, 1, 3], [1, 2, 0, 1])]
+
+
+def test_f_on_replay_is_dotted_beside_f():
+    first, second = curves(LINES, ("F", "lgr_z")).axes
+    dotted = [list(x.get_ydata()) for x in first.lines if x.get_linestyle() == ":"]
+    assert dotted == [[0, pytest.approx(1.5)], [0, pytest.approx(0.5)]]
+    thick = [list(x.get_ydata()) for x in first.lines if x.get_linewidth() == 2]
+    assert thick == [[0, -8], [0, 2]]
+    assert not [x for x in second.lines if x.get_linestyle() == ":"]
+
+
+def test_the_same_numbers_are_the_same_drawing():
+    once, again = (svg(curves(LINES, ("F", "lgr_z"))) for _ in range(2))
+    assert once == again
+    assert once.startswith("<svg")
+
+
+def test_markdown_of_a_page():
+    table = Table(["", "|G|"], [["a|b", "1"]])
+    page = Page("Title", "Lead.", [Section("One", table=table), Section(text="Two."), Section("Empty")], "{}")
+    assert (
+        markdown(page) == "# Title\n\nLead.\n\n## One\n\n|  | \\|G\\| |\n|---|---|\n| a\\|b | 1 |\n\nTwo.\n\n## Empty\n"
+    )
