@@ -13,7 +13,7 @@ from tiny import TINY
 from vgcrl.cli import main
 from vgcrl.config import resolve
 from vgcrl.experiments import EXPERIMENTS
-from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, paper_rows, read_page
+from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
 from vgcrl.experiments.spectral import roughness
 from vgcrl.report import markdown
 
@@ -90,7 +90,7 @@ def numbers(folder):
 @pytest.mark.parametrize("folder", [p.parent for p in sorted(RESULTS.glob("*/result.json"))], ids=lambda p: p.name)
 def test_what_a_forge_shows_is_what_was_measured(folder):
     shown = (folder / "README.md").read_text()
-    assert shown == markdown(read_page(folder, linked=True))
+    assert shown == markdown(read_page(folder, link))
     assert all((folder / file).is_file() for file in re.findall(r"!\[.*\]\((.*)\)", shown))
 
 

@@ -230,34 +230,28 @@ def slug(title: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
-def image(path: Path) -> str:
-    """A PNG inside HTML."""
+def embed(folder: Path, title: str, file: str) -> str:
+    """A picture inside HTML."""
+    path = folder / file
+    if path.suffix == ".svg":
+        return path.read_text()
     return f'<img style="max-width:100%" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">'
 
 
-def link(title: str, file: str) -> str:
+def link(folder: Path, title: str, file: str) -> str:
     """A picture inside Markdown."""
     return f"![{title}]({file})"
 
 
-def read_page(folder: Path, *, linked: bool = False) -> Page:
-    """The page of a saved experiment, its pictures in it or linked from Markdown."""
+def read_page(folder: Path, show: Callable[[Path, str, str], str] = embed) -> Page:
+    """The page of a saved experiment."""
     path = folder / "result.json"
     try:
         result = json.loads(path.read_text())
         titles = result.get("figures") or [p.stem.replace("-", " ").capitalize() for p in sorted(folder.glob("*.svg"))]
-        pictures = result.get("pictures", {})
-        if linked:
-            return page(
-                result,
-                {title: link(title, f"{slug(title)}.png") for title in titles},
-                {title: link(title, file) for title, file in pictures.items()},
-            )
-        return page(
-            result,
-            {title: (folder / f"{slug(title)}.svg").read_text() for title in titles},
-            {title: image(folder / file) for title, file in pictures.items()},
-        )
+        drawn = {title: f"{slug(title)}.{'svg' if show is embed else 'png'}" for title in titles}
+        both = (drawn, result.get("pictures", {}))
+        return page(result, *({title: show(folder, title, file) for title, file in x.items()} for x in both))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} is not the result of an experiment: {error!r}; valid: as it was written") from None
 
@@ -267,7 +261,7 @@ def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], s
     save(folder, result, figures)
     for claim in result["claims"]:
         say(f"  {claim['verdict']:>13}: {claim['sentence']}: {number(claim['measured'])} (paper: {claim['paper']})")
-    put(folder / "README.md", markdown(read_page(folder, linked=True)))  # what a forge shows of the folder
+    put(folder / "README.md", markdown(read_page(folder, link)))  # what a forge shows of the folder
     return write([read_page(folder)], folder / "report.html")
 
 
