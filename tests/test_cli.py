@@ -209,7 +209,7 @@ def test_list_tells_the_quality_of_the_shipped_targets(capsys):
 def test_output_that_nobody_reads_is_no_error():
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "vgcrl.cli", "list", "targets"]
+    command = [sys.executable, "-m", "vgcrl", "list", "targets"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     assert done.returncode == 141

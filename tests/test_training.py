@@ -44,7 +44,7 @@ def whole(tmp_path_factory):
 
 
 def start(out: Path, *options: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "vgcrl.cli", "train", "--out", str(out), *flags(), *options]
+    command = [sys.executable, "-m", "vgcrl", "train", "--out", str(out), *flags(), *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 

@@ -378,7 +378,3 @@ def _use_compilation_cache() -> None:
         with suppress(RuntimeError):  # of a user without a home
             base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
             jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

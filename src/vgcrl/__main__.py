@@ -1,0 +1,7 @@
+"""`python -m vgcrl` is `vgcrl`."""
+
+import sys
+
+from vgcrl.cli import main
+
+sys.exit(main())
