@@ -117,3 +117,25 @@ def test_numbers_of_numpy_and_whole_floats_are_numbers(tmp_path):
 def test_lgr_refuses_what_never_ends():
     with pytest.raises(ValueError, match="empty"):
         vgcrl.lgr(controller, lambda s: s[:2], "pointmass", np.zeros((0, 4)))
+
+
+def test_lgr_refuses_what_means_nothing():
+    targets = [[1.0, 0, 0, 0]]
+
+    def score(policy=controller, **options):
+        return vgcrl.lgr(policy, lambda s: s[:2], "pointmass", targets, **options)
+
+    with pytest.raises(ValueError, match="dims are empty"):
+        score(dims=())
+    with pytest.raises(ValueError, match="max_steps 0 is out of range"):
+        score(max_steps=0)
+    for wrong in (0.0, [0.0], [np.nan, 0.0]):
+        with pytest.raises(ValueError, match="valid: 2 finite numbers"):
+            score(lambda obs, z, wrong=wrong: wrong)
+    assert score(max_steps=1) > score() + 0.1
+
+
+def test_states_too_large_are_refused_without_a_warning(run, recwarn):
+    with pytest.raises(ValueError, match="goal_state has a number that is not finite"):
+        vgcrl.load(run.dir).act(np.zeros(4), goal_state=[1e39, 0, 0, 0])
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]

@@ -11,6 +11,7 @@ from vgcrl import experts, targets
 from vgcrl.cli import main
 from vgcrl.config import Config, resolve
 from vgcrl.envs.locomotion import TASKS
+from vgcrl.errors import UsageError
 
 
 def test_the_closest_seed_is_the_expert():
@@ -159,3 +160,23 @@ def test_training_uses_some_and_evaluate_all(tmp_path, capsys):
     wrong.write_text("1,2,3\n")
     assert main(["evaluate", str(out), "--targets", str(wrong)]) == 2
     assert "rows of 17 finite numbers" in capsys.readouterr().err
+
+
+def test_targets_from_files(tmp_path):
+    """With a head, an ending in capitals, and of observations with a shape; a first row with a number is no head."""
+    numbers = np.arange(12, dtype=np.float32).reshape(3, 4)
+    text = "".join(",".join(map(str, row)) + "\n" for row in numbers.tolist())
+    for name, content in {
+        "plain.csv": text,
+        "head.csv": "a,b,c,d\n" + text,
+        "comment.csv": "# a b c d\n" + text,
+    }.items():
+        (tmp_path / name).write_text(content)
+        np.testing.assert_array_equal(targets.from_file(tmp_path / name, 4), numbers)
+    for name, array in {"T.NPY": numbers, "shaped.npy": numbers.reshape(3, 2, 2)}.items():
+        with (tmp_path / name).open("wb") as file:
+            np.save(file, array)
+        np.testing.assert_array_equal(targets.from_file(tmp_path / name, 4), numbers)
+    (tmp_path / "bad.csv").write_text("1,x,2,3\n" + text)
+    with pytest.raises(UsageError, match="cannot be read"):
+        targets.from_file(tmp_path / "bad.csv", 4)

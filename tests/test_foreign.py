@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,9 +62,8 @@ def test_spec():
     assert spec.high == (3, 10, math.inf, 20, 1, math.inf)
     assert (spec.action_low, spec.action_high) == ((-1, 0, -1), (3, 10, 1))
     assert (spec.position, spec.velocity, spec.features, spec.facts) == ((), (), tuple(range(6)), {})
-    assert not worlds.restores
     assert worlds.save() == {}
-    worlds.load({})
+    assert not worlds.load({})
     worlds.close()
 
 
@@ -86,6 +86,23 @@ def test_actions_of_whole_numbers():
     assert out.next_obs.tolist() == [[[0, 1, 4, 4]]]
     assert (worlds.spec.low, worlds.spec.high, worlds.spec.seconds) == ((0,) * 4, (255,) * 4, 1.0)
     worlds.close()
+
+
+def test_actions_are_in_the_space():
+    """At its bounds too, where single precision is past them; with one bound, within 2 of it; never a fraction."""
+    from gymnasium import spaces
+
+    low, high = np.array([-0.1, -np.inf, 5.0, -np.inf]), np.array([0.3, np.inf, np.inf, 0.5])
+    for space in (spaces.Box(low, high, dtype=np.float64), spaces.Box(-3, 1, (2, 2), np.int32)):
+        env = SimpleNamespace(observation_space=spaces.Box(0, 1, (1,)), action_space=space)
+        spec = foreign.describe(env, 10)
+        for action in np.linspace(-1, 1, 21, dtype=np.float32):
+            assert space.contains(spec.native(np.full(4, action)))
+    assert spec.native(np.array([[-1, -0.3, 0.3, 1]])).tolist() == [[[-3, -2], [0, 1]]]
+    free = foreign.describe(
+        SimpleNamespace(**vars(env) | {"action_space": spaces.Box(low, high, dtype=np.float64)}), 10
+    )
+    assert (free.action_low, free.action_high) == ((-0.1, -1, 5, -1.5), (0.3, 1, 7, 0.5))
 
 
 @pytest.mark.parametrize("horizon", [3, 9])  # shorter and longer than registered
@@ -225,7 +242,7 @@ def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path):
     run = vgcrl.train(env=name, out=tmp_path / "run", **{**TINY, "steps": 32, "envs": 2, "horizon": 6, "seeds": 1})
     policy, env = vgcrl.load(run.dir), gymnasium.make(name)
     obs, _ = env.reset(seed=0)
-    assert policy.act(obs, goal_state=obs).shape == (1, 3)
+    assert env.action_space.contains(policy.act(obs, goal_state=obs))
     np.testing.assert_array_equal(policy.act(obs.ravel(), z=0), policy.act(obs, z=0))
     asked = np.array([[0, 0, 0], [1, 1, 1]])
 
@@ -233,6 +250,7 @@ def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path):
         return np.ones((1, 3), np.float32)
 
     assert vgcrl.lgr(full, policy.embed, env, [asked]) == 0
+    assert vgcrl.lgr(full, policy.embed, env, asked.reshape(1, 6)) == 0, "flat, as in a file"
     assert vgcrl.lgr(full, policy.embed, env, -asked, dims=(4, 5)) == 8
 
 
@@ -324,6 +342,7 @@ def test_an_environment_that_fails_in_the_first_evaluation(tmp_path, capsys):
     assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(out), *flags(horizon=6)]) == 2
     said = capsys.readouterr().err.splitlines()
     assert said == ["foreign_envs:Lame-v0: engine gymnasium", "vgcrl: foreign_envs:Lame-v0: RuntimeError: no power"]
+    assert not out.exists(), "so that the same command may be tried again"
 
 
 def test_what_an_environment_prints_is_not_the_answer(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +66,8 @@ class Policy:
         self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
 
     def _state(self, name: str, x: Any) -> jax.Array:
-        value, flat = np.asarray(x, np.float32), (self.spec.obs_dim,)
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
+            value, flat = np.asarray(x).astype(np.float32), (self.spec.obs_dim,)
         shape = flat if self.spec.obs_shape is None else self.spec.obs_shape
         if value.shape not in (flat, shape):
             raise ValueError(f"{name} has shape {value.shape}, the environment's observations have {shape}")
@@ -82,8 +84,7 @@ class Policy:
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
         goal = self.goals.read(z) if z is not None else self._embed(self._state("goal_state", goal_state))
-        action = self.spec.scale(np.asarray(self._best(self._state("obs", obs), goal)))
-        return action if self.spec.action_shape is None else action.reshape(self.spec.action_shape)
+        return self.spec.native(np.asarray(self._best(self._state("obs", obs), goal)))
 
 
 def load(run: str | Path, seed: int | None = None) -> Policy:
@@ -112,8 +113,12 @@ def lgr(
 
     `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an
     `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
-    `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes that have no time limit.
+    `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes early, or those without a limit.
     """
+    if dims is not None and not len(dims):
+        raise ValueError("dims are empty: give at least one, or None for all")
+    if max_steps is not None and max_steps < 1:
+        raise ValueError(f"max_steps {max_steps} is out of range: give at least 1")
     goals = np.asarray(targets, np.float32)
     if not goals.size:
         raise ValueError("targets are empty: give at least one state")
@@ -122,10 +127,12 @@ def lgr(
     if isinstance(env, str):
         env = make(env)
     shape = (env.spec.obs_dim,) if isinstance(env, Env) else env.observation_space.shape
-    goals = goals[None] if goals.shape == shape else goals
-    if goals.shape[1:] != shape:
+    shapes = shape, (math.prod(shape),)  # also flat, as in a file
+    goals = goals[None] if goals.shape in shapes else goals
+    if goals.shape[1:] not in shapes:
         raise ValueError(f"targets have shape {goals.shape[1:]}, observations {shape}")
-    episode = _native_episode(env) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
+    goals = goals.reshape(-1, *shape)
+    episode = _native_episode(env, max_steps) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
     total = 0.0
     for i, target in enumerate(goals):
         z = embed(target)
@@ -135,14 +142,21 @@ def lgr(
     return total / len(goals)
 
 
-def _native_episode(env: Env) -> Callable:
+def _native_episode(env: Env, max_steps: int | None) -> Callable:
     reset, step = jax.jit(env.reset), jax.jit(env.step)
+    length = min(env.spec.horizon, max_steps or env.spec.horizon)
+
+    def checked(action: Any) -> np.ndarray:
+        values, shape = np.asarray(action, np.float32), (env.spec.action_dim,)
+        if values.shape != shape or not np.isfinite(values).all():
+            raise ValueError(f"the policy gave the action {action}; valid: {shape[0]} finite numbers")
+        return values
 
     def episode(act: Callable, seed: int) -> Any:
         key_reset, key_steps = jax.random.split(jax.random.key(seed))
         sim, obs = reset(key_reset)
-        for key in jax.random.split(key_steps, env.spec.horizon):
-            action = env.spec.unscale(jnp.asarray(act(np.asarray(obs)), jnp.float32))
+        for key in jax.random.split(key_steps, env.spec.horizon)[:length]:
+            action = env.spec.unscale(jnp.asarray(checked(act(np.asarray(obs)))))
             sim, obs, terminal = step(sim, action, key)
             if terminal:
                 break

@@ -97,7 +97,9 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
         with safe_open(file, "numpy") as opened:
             header = opened.metadata() or {}
             if header.get("layout") != str(LAYOUT):
-                raise UsageError(f"{file}: layout {header.get('layout')}, this version reads layout {LAYOUT}")
+                raise UsageError(
+                    f"{file}: layout {header.get('layout')}; valid: a run of this version, layout {LAYOUT}"
+                )
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
             found = json.loads(header["counters"])
             counters = {name: kind(found[name]) for name, kind in COUNTERS.items()}
@@ -114,7 +116,7 @@ def read(path: Path, template: Any) -> tuple[Any, dict[str, Any], dict[str, np.n
     names, expected = set(arrays), _named(template)
     kinds = {k: ((*v.shape, 2), np.uint32) if _is_key(v) else (v.shape, v.dtype) for k, v in expected.items()}
     if names != set(expected) or any((arrays[k].shape, arrays[k].dtype) != kinds[k] for k in names):
-        raise UsageError(f"{file}: holds other arrays than this configuration and version expect")
+        raise UsageError(f"{file}: not what config.json describes; valid: that file as it was written by this version")
     leaves = [leaf(k, v) for k, v in expected.items()]
     state = jax.tree.unflatten(jax.tree.structure(template), leaves)
     return state, counters, worlds

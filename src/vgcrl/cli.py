@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import difflib
 import importlib.util
 import io
 import os
@@ -20,7 +19,7 @@ import jax
 from vgcrl import targets
 from vgcrl.config import EPISODES, KNOBS, LARGEST, Config, flag, one_of
 from vgcrl.envs import Broken
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, hint
 from vgcrl.experts import EXPERT, FIXED, experts
 from vgcrl.tables import Table, aligned, metrics_table
 from vgcrl.targets import TOLERANCE, Experts
@@ -34,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")  # also -1e-3, which is no option
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        raise UsageError(message if "; valid: " in message else f"{message}; valid: as `{self.prog} --help` tells")
 
 
 def _number(kind: Callable[[str], Any], valid: str) -> Callable[[str], Any]:
@@ -93,7 +92,7 @@ def _whole(text: str, most: int = LARGEST) -> int:
     return value
 
 
-_AT_LEAST_ONE = _number(_whole, "an integer of at least 1")
+_AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
 _EPISODES = _number(partial(_whole, most=EPISODES), f"an integer from 1 to {EPISODES}")
 
 
@@ -146,8 +145,10 @@ def parser() -> Parser:
     bench.add_argument("--runs", type=several, default=(1,), metavar="R1,R2", help="runs trained together [1]")
     bench.add_argument("--goal-dim", type=several, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
     bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
-    bench.add_argument("--updates-per-step", type=float, metavar="U", help="[CPU 1, GPU 0.25]")
-    bench.add_argument("--seconds", type=float, default=5.0, metavar="S", help="about how long each is timed [5]")
+    bench.add_argument("--updates-per-step", type=_PARSERS[float], metavar="U", help="[CPU 1, GPU 0.25]")
+    bench.add_argument(
+        "--seconds", type=_PARSERS[float], default=5.0, metavar="S", help="about how long each is timed [5]"
+    )
     bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
     return top
@@ -165,7 +166,7 @@ def _finish(run: Any) -> int:
     if run.interrupted:
         _say(f"stopped and saved; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
         return 130
-    if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("jinja2"):
+    if not _missing():
         from vgcrl.report import run_page, write
 
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
@@ -233,8 +234,12 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _missing() -> list[str]:
+    return [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+
+
 def _need_report(command: str) -> None:
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    missing = _missing()
     if missing:
         raise UsageError(f"{command} needs {', '.join(missing)}; valid: pip install 'vgcrl[report]'")
 
@@ -255,8 +260,9 @@ def _list(args: argparse.Namespace) -> int:
     if args.what in (None, "envs"):
         rows = [[n, " ".join(map(flag, row.options)), row.describe] for n, row in ENVS.items()]
         _print_table(["env", "options", "what it is"], rows)
-    if args.what in (None, "experiments"):
+    if args.what == "experiments":
         _need_report("list experiments")
+    if args.what in (None, "experiments") and not _missing():
         from vgcrl.experiments import EXPERIMENTS
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
@@ -329,16 +335,17 @@ COMMANDS = {
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     top = parser()
-    if arguments and not arguments[0].startswith("-"):
+    if not arguments:
+        raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}")
+    if arguments[0] not in ("-h", "--help"):
         one_of("command", arguments[0], COMMANDS)
     args, unknown = top.parse_known_args(arguments)
     args.words = arguments
     if unknown:
         actions = top._subparsers._group_actions[0].choices[args.command]._actions  # ty: ignore
         options = [o for action in actions for o in action.option_strings if o.startswith("--")]
-        near = difflib.get_close_matches(unknown[0].split("=")[0], options, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{hint}; valid: {' '.join(options)}")
+        near = hint(unknown[0].split("=")[0], options)
+        raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{near}; valid: {' '.join(options)}")
     return args
 
 
@@ -350,7 +357,8 @@ def main(arguments: list[str] | None = None) -> int:
         args = parse(sys.argv[1:] if arguments is None else arguments)
         _use_compilation_cache()
         code = COMMANDS[args.command](args)
-        sys.stdout.flush()
+        if sys.stdout:  # it may have been closed
+            sys.stdout.flush()
         return code
     except (UsageError, Broken) as error:
         _say(f"vgcrl: {' '.join(str(error).split())}")

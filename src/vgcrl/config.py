@@ -1,7 +1,6 @@
 """The configuration of a run. It stops at the door: `resolve` fills in what was left open and refuses what is wrong."""
 
 import dataclasses
-import difflib
 import functools
 import json
 import math
@@ -11,7 +10,7 @@ from typing import Any, get_args
 
 from vgcrl.envs import ENVS, Engine, Env, EnvRow, Worlds, choose, find
 from vgcrl.envs.mjx import PHYSICS
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, hint
 from vgcrl.learner import CRITICS
 from vgcrl.methods import METHODS
 from vgcrl.networks import INPUTS
@@ -22,6 +21,7 @@ from vgcrl.types import EnvSpec
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
 LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
+HUGE = 1e15  # of other numbers: their squares are finite in float32
 EPISODES = 2**20  # at most, of an evaluation
 KNOBS = ("learning_rate", "posterior_learning_rate", "relabel_fraction", "spectral_norm", "projection_seed")
 
@@ -175,16 +175,15 @@ def spoken(value: Any) -> str:
 def one_of(name: str, value: str, valid: Iterable[str]) -> None:
     valid = list(valid)
     if value not in valid:
-        near = difflib.get_close_matches(value, valid, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UsageError(f"{name} {value!r} is unknown{hint}; valid: {', '.join(valid)}")
+        raise UsageError(f"{name} {value!r} is unknown{hint(value, valid)}; valid: {', '.join(valid)}")
 
 
 def _features(text: str, spec: EnvSpec) -> tuple[int, ...]:
     named = {"all": tuple(range(spec.obs_dim)), "position": spec.position, "velocity": spec.velocity}
     if text in named and not named[text]:
         raise UsageError(
-            f"--features {text}: this environment does not say which those are; valid: all, or indices 0,1,..."
+            f"--features {text}: the environment does not say which those are; "
+            "valid: all, or indices 0,1,..., or --env of a body such as HalfCheetah"
         )
     if text in named:
         return named[text]
@@ -230,16 +229,16 @@ def _check_numbers(c: Config) -> None:
         "random_steps": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
         "gpi": (0, 1024, "an integer from 0 to 1024"),
         "workers": (0, 1024, "an integer from 0 to 1024"),
-        "wind": (0, math.inf, "finite numbers of at least 0, one per dimension"),
-        "sigma": (1e-6, math.inf, "a positive number"),
+        "wind": (0, HUGE, f"numbers from 0 to {HUGE:g}, one per dimension"),
+        "sigma": (1e-6, HUGE, f"a number from 1e-06 to {HUGE:g}"),
         "relabel_fraction": (0, 1, "a number from 0 to 1"),
-        "spectral_norm": (0, math.inf, "a bound of at least 0, where 0 is off"),
-        "learning_rate": (0, math.inf, "a number of at least 0"),
-        "posterior_learning_rate": (0, math.inf, "a number of at least 0"),
+        "spectral_norm": (0, HUGE, f"a bound from 0 to {HUGE:g}, where 0 is off"),
+        "learning_rate": (0, HUGE, f"a number from 0 to {HUGE:g}"),
+        "posterior_learning_rate": (0, HUGE, f"a number from 0 to {HUGE:g}"),
         "discount": (0, 1 - 1e-9, "a number from 0 to below 1"),
         "target_rate": (0, 1, "a number from 0 to 1"),
-        "target_entropy": (-math.inf, math.inf, "a finite number"),
-        "alive_bonus": (-math.inf, math.inf, "a finite number"),
+        "target_entropy": (-HUGE, HUGE, f"a number from {-HUGE:g} to {HUGE:g}"),
+        "alive_bonus": (-HUGE, HUGE, f"a number from {-HUGE:g} to {HUGE:g}"),
         "updates_per_step": (1e-6, 1000, "a positive number up to 1000"),
     }
     for name, (least, largest, valid) in ranges.items():
@@ -387,6 +386,9 @@ def resolve(c: Config) -> Config:
         )
     if c.rows < rows_needed(spec.horizon):
         least = rows_needed(spec.horizon) * c.envs
+        if least > LARGEST:
+            most = LARGEST // rows_needed(spec.horizon)
+            raise UsageError(f"--envs {c.envs} is too many for episodes of {spec.horizon} steps; valid: at most {most}")
         raise UsageError(f"--replay {c.replay} is too small for {c.envs} environments; valid: at least {least}")
     n, _ = c.schedule
     least = n * c.envs if c.native else 4 * c.evaluate_episodes * spec.horizon  # on the host episodes are not cheap

@@ -158,12 +158,11 @@ class Host:
         worlds.close()
         return np.stack(path, axis=1)
 
-    def enter(self, runs: RunState, saved: dict[str, Any]) -> RunState:
-        if self.worlds.restores:
-            self.worlds.load(saved)
-            return runs
+    def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
+        if self.worlds.load(saved):
+            return runs, True
         keys = _keys(jax.vmap(jax.random.fold_in, (0, 0))(runs.key, runs.replay.head.sum(axis=1)))
-        return self.afresh(runs, jnp.asarray(self.worlds.reset(keys)))
+        return self.afresh(runs, jnp.asarray(self.worlds.reset(keys))), False
 
 
 def compile_hosted(config: Config) -> Program:

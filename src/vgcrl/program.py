@@ -56,7 +56,7 @@ class Program(NamedTuple):
     watch: Callable[[RunState, Array], Any]  # runs, goals -> observations of an episode each, (run, step, goal, ...)
     shapes: Callable[[], RunState]
     save_worlds: Callable[[], dict[str, Any]]  # of environments on the host, beside the state of the runs
-    enter: Callable[[RunState, dict[str, Any]], RunState]  # go on from a checkpoint, in those environments
+    enter: Callable[[RunState, dict[str, Any]], tuple[RunState, bool]]  # go on in them; whether in mid-episode
 
 
 class Parts(NamedTuple):
@@ -308,5 +308,5 @@ def compile_native(config: Config) -> Program:
         watch=many(partial(watch, p), axes=(0, None)),
         shapes=partial(jax.eval_shape, jax.vmap(partial(init, p), (0, 0, None)), seeds, knobs, None),
         save_worlds=dict,
-        enter=lambda runs, saved: runs,
+        enter=lambda runs, saved: (runs, True),
     )

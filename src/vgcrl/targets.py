@@ -66,23 +66,39 @@ def quality(env: str) -> tuple[int, int]:
     return int(missed.sum()), len(missed)
 
 
+def _rows(text: str) -> list[list[str]]:
+    """Of comma-separated values, without a head: a first row in which nothing is a number."""
+
+    def number(x: str) -> bool:
+        try:
+            float(x)
+        except ValueError:
+            return False
+        return True
+
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    return rows if not rows or any(map(number, rows[0])) else rows[1:]
+
+
 def from_file(path: Path, width: int) -> Array:
     """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv."""
     readers: dict[str, Callable[[Path], Any]] = {
         ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
         ".json": lambda p: json.loads(p.read_text()),
-        ".csv": lambda p: [[float(x) for x in row] for row in csv.reader(p.read_text("utf-8-sig").splitlines()) if row],
+        ".csv": lambda p: [[float(x) for x in row] for row in _rows(p.read_text("utf-8-sig"))],
     }
     valid = f"a .safetensors, .npy, .json or .csv file of rows of {width} finite numbers"
-    if path.suffix not in readers:
+    kind = path.suffix.lower()
+    if kind not in readers:
         raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
     try:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            found = np.asarray(readers[path.suffix](path))
+            found = np.asarray(readers[kind](path))
             if found.dtype.kind not in "biuf":
                 raise TypeError(f"{found.dtype} are no numbers")
             targets = np.atleast_2d(found.astype(np.float32))
+            targets = targets.reshape(len(targets), -1) if targets.ndim > 2 else targets  # of observations with a shape
     except UNREADABLE as error:
         raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
     if targets.ndim != 2 or targets.shape[1] != width or not len(targets):

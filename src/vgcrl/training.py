@@ -3,12 +3,14 @@
 import dataclasses
 import fcntl
 import platform
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -204,7 +206,9 @@ def _loop(
 
 def _check_free(folder: Path) -> None:
     """A lock alone is what is left of a run that was killed before it wrote anything."""
-    if folder.exists() and (not folder.is_dir() or any(p.name != ".lock" for p in folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out {folder} is a file; valid: a new or empty directory")
+    if folder.exists() and any(p.name != ".lock" for p in folder.iterdir()):
         what = "another run" if (folder / "config.json").exists() else "other files"
         raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
 
@@ -246,14 +250,23 @@ def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated
         _write_config(folder, config)
         if chosen and not (config.native or quiet):
             display.note(f"{config.env}: engine {config.engine}")
-        return _loop(program, folder, runs, START, display, evaluated)
+        if config.random_steps >= config.steps:
+            display.note(
+                f"nothing will be learned: of --steps {config.steps} the first {config.random_steps} are random"
+            )
+        try:
+            return _loop(program, folder, runs, START, display, evaluated)
+        except Broken:
+            if not checkpoint.saved(folder):
+                shutil.rmtree(folder)  # was empty, and the command may be tried again
+            raise
 
 
 def read_config(folder: Path) -> Config:
     path = folder / "config.json"
     try:
         return Config.from_json(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(
             f"{folder} is not a run directory: it has no config.json; valid: what `vgcrl train --out` made"
         ) from None
@@ -262,17 +275,21 @@ def read_config(folder: Path) -> Config:
 
 
 def _is_code_in(folder: Path, env: Any) -> bool:
-    """Whether the module that registers an environment would be imported from a folder."""
+    """Whether the module that registers an environment may be imported from a folder."""
     module = str(env).rpartition(":")[0]
-    places = (Path(base, *module.split(".")).resolve() for base in (*sys.path, ""))
-    return bool(module) and any(place.is_relative_to(folder.resolve()) for place in places)
+    bases = [Path(base) for base in (*sys.path, "")] if module else []
+    files = [base.joinpath(*module.split(".")) for base in bases]
+    files += [file.with_name(file.name + suffix) for file in files for suffix in all_suffixes()]
+    files += [base for base in bases if base.is_file()]  # an archive
+    return any(file.exists() and file.resolve().is_relative_to(folder.resolve()) for file in files)
 
 
 def _sound_config(folder: Path) -> Config:
     """Of a run that is to go on: it may have been edited."""
     config = read_config(folder)
     if _is_code_in(folder, config.env):
-        raise UsageError(f"{folder}: its environment {config.env} is code in the same folder, which is not executed")
+        what = f"its environment {config.env} is code in the same folder, which is not executed"
+        raise UsageError(f"{folder}: {what}; valid: a module outside it")
     try:
         return resolve(config)
     except UsageError as error:
@@ -285,9 +302,8 @@ def finished(folder: Path) -> bool:
     """Whether a run has done all its steps and saved its last checkpoint."""
     if not (folder / "config.json").exists():
         return False
-    steps = read_config(folder).steps
-    names = [int(p.name) for p in (folder / "checkpoints").glob("*") if p.name.isdigit()]
-    return bool(names) and max(names) >= steps
+    saved = checkpoint.saved(folder)
+    return bool(saved) and int(saved[0].name) >= read_config(folder).steps
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
@@ -306,13 +322,14 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evalu
         program = compile_config(config)
         if checkpoint.saved(folder):
             runs, counters, saved = checkpoint.newest(folder, program.shapes(), display.note)
-            runs = program.enter(runs, saved)
-            if not (config.native or saved):
+            if steps is not None and steps < counters["step"]:
+                done = counters["step"]
+                raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
+            runs, exact = program.enter(runs, saved)
+            if not exact and counters["step"] < config.steps:
                 display.note(f"{config.env} cannot be restored in mid-episode: going on with fresh episodes")
         else:  # killed before the first checkpoint: nothing is lost by starting over
             runs, counters = program.init(), START
-        if steps is not None and steps < counters["step"]:
-            raise UsageError(f"--steps {steps} is less than the {counters['step']} already done; valid: more than that")
         _write_config(folder, config)
         truncate_lines(folder / "metrics.jsonl", counters["step"])
         return _loop(program, folder, runs, counters, display, evaluated)

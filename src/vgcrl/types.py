@@ -8,6 +8,7 @@ run. The loop adds the run axis (seed and knobs) with one `vmap`, so an array it
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 from jax import Array
 
 
@@ -48,6 +49,7 @@ class EnvSpec(NamedTuple):
     image: tuple[int, ...] = ()  # shape of the features where they are a picture
     obs_shape: tuple[int, ...] | None = None  # of one observation and one action, where the environment says
     action_shape: tuple[int, ...] | None = None
+    action_dtype: str = "float32"
     height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the first dimension, of bodies that can fall
 
     def scale(self, action: Any) -> Any:
@@ -56,6 +58,13 @@ class EnvSpec(NamedTuple):
         low, high = (xp.asarray(x, dtype=action.dtype) for x in (self.action_low, self.action_high))
         middle, half = (xp.broadcast_to(x, action.shape) for x in ((low + high) / 2, (high - low) / 2))
         return middle + half * action
+
+    def native(self, action: np.ndarray) -> np.ndarray:
+        """From [−1, 1] as the environment takes it: not past a bound by rounding, the nearest where it has integers."""
+        inside = np.clip(self.scale(action.astype(np.float64)), self.action_low, self.action_high)
+        whole = np.rint(inside) if np.issubdtype(self.action_dtype, np.integer) else inside
+        shape = self.action_shape if self.action_shape is not None else (self.action_dim,)
+        return whole.reshape(*action.shape[:-1], *shape).astype(self.action_dtype)
 
     def unscale(self, action: Any) -> Any:
         """Back to [−1, 1]."""

@@ -1,6 +1,5 @@
 """The registry of environments: the engines that run each, its options, and the sizes that suit it."""
 
-import difflib
 import re
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +9,7 @@ import jax
 
 from vgcrl.envs import batch, foreign, locomotion, mjx, pixels, pointmass, projection
 from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, cores
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, hint
 
 
 class Engine(NamedTuple):
@@ -126,10 +125,9 @@ def find(name: str) -> EnvRow:
             "a Gymnasium environment",
             PAPER | {"envs": 16},
         )
-    near = difflib.get_close_matches(name, [*ENVS, *known], 3, 0.5)
-    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    near = hint(name, [*ENVS, *known], 3, 0.5)
     raise UsageError(
-        f"--env {name!r} is unknown{hint}; valid: {', '.join(ENVS)}, an installed Gymnasium id, or package.module:Id-v0"
+        f"--env {name!r} is unknown{near}; valid: {', '.join(ENVS)}, an installed Gymnasium id, or package.module:Id-v0"
     )
 
 

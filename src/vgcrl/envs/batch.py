@@ -7,20 +7,21 @@ import numpy as np
 from vgcrl.envs import locomotion
 from vgcrl.envs.base import Broken, cores, generator
 from vgcrl.envs.locomotion import Task
+from vgcrl.errors import UsageError
 from vgcrl.types import Step
 
 
 class Batch:
     """A `Worlds`. The state of a simulation is MuJoCo's integration state, warm start included."""
 
-    restores = True
-
     def __init__(self, task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int):
-        from mujoco import batch
-
+        model = locomotion.load(task)
+        try:
+            from mujoco import batch
+        except ImportError:
+            raise UsageError("--engine mujoco needs mujoco 3.17; valid: pip install 'vgcrl[mujoco]'") from None
         self.task, self.shape, self.horizon = task, (runs, count), horizon
         self.terminate = terminate
-        model = locomotion.load(task)
         self.spec = locomotion.specification(task, model, horizon)
         self.model, self.error = model, batch.SimulationError
         self.sims = batch.Batch(model, runs * count, nthread=cores())
@@ -78,9 +79,12 @@ class Batch:
         """The states as bits, so that no float64 is rounded on the way."""
         return {"sims": self.sims.state.copy().view(np.uint32), "time": self.time.copy()}
 
-    def load(self, saved: dict[str, np.ndarray]) -> None:
+    def load(self, saved: dict[str, np.ndarray]) -> bool:
+        if "sims" not in saved:  # by another engine
+            return False
         self.sims.state[:] = np.ascontiguousarray(saved["sims"], np.uint32).view(np.float64)
         self.time[:] = saved["time"]
+        return True
 
     def close(self) -> None:
         pass

@@ -5,7 +5,6 @@ them. Each is seeded at its every reset from its run's key alone, whatever is tr
 """
 
 import contextlib
-import difflib
 import importlib
 import math
 import multiprocessing
@@ -24,7 +23,7 @@ import numpy as np
 from vgcrl.envs import locomotion
 from vgcrl.envs.base import Broken, cores, generator
 from vgcrl.envs.locomotion import Task
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, hint
 from vgcrl.types import EnvSpec, Step
 
 UNBOUNDED = 1e6  # environments often write some large number for a bound that is not there
@@ -51,9 +50,8 @@ def horizon(name: str) -> int | None:
                 f"--env {name}: {module!r} cannot be imported ({_line(error)}); valid: a module on PYTHONPATH"
             ) from None
     if identifier not in registry:
-        near = difflib.get_close_matches(identifier, registry, 3, 0.5)
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-        raise UsageError(f"--env {name} is unknown{hint}; valid: an id that {module or 'gymnasium'} registers")
+        near = hint(identifier, registry, 3, 0.5)
+        raise UsageError(f"--env {name} is unknown{near}; valid: an id that {module or 'gymnasium'} registers")
     return registry[identifier].max_episode_steps
 
 
@@ -82,9 +80,11 @@ def _example(name: str, options: dict[str, Any]) -> Any:
     try:
         env = _make(name, options)
     except gymnasium.error.DependencyNotInstalled as error:
-        raise UsageError(f"--env {name} needs more than gymnasium: {_line(error)}") from None
+        raise UsageError(f"--env {name} needs more than gymnasium: {_line(error)}; valid: install that") from None
     except (Exception, SystemExit) as error:
-        raise UsageError(f"--env {name} cannot be built: {_line(error)}") from None
+        raise UsageError(
+            f"--env {name} cannot be built: {_line(error)}; valid: an id that gymnasium.make takes"
+        ) from None
     for kind, space in {"observations": env.observation_space, "actions": env.action_space}.items():
         if not isinstance(space, gymnasium.spaces.Box):
             raise UsageError(f"--env {name} has {kind} in {textwrap.shorten(str(space), 100)}; valid: Box")
@@ -101,25 +101,29 @@ def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
 def describe(env: Any, horizon: int) -> EnvSpec:
     low, high = _bounds(env.observation_space)
     action_low, action_high = _bounds(env.action_space)
-    bounded = np.isfinite(action_high - action_low)
+    # an action without bounds is between −1 and 1, one with a single bound within 2 of it
+    above = np.where(np.isfinite(action_high), action_high - 2.0, -1.0)
+    action_low = np.where(np.isfinite(action_low), action_low, above)
+    action_high = np.where(np.isfinite(action_high), action_high, action_low + 2.0)
     seconds = None
     with contextlib.suppress(Exception):  # a property of the user's may fail
         seconds = env.unwrapped.dt
     return EnvSpec(
         obs_dim=low.size,
-        action_dim=bounded.size,
+        action_dim=action_low.size,
         horizon=horizon,
         seconds=float(seconds) if isinstance(seconds, float) else 1.0,
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
-        action_low=tuple(np.where(bounded, action_low, -1.0).tolist()),
-        action_high=tuple(np.where(bounded, action_high, 1.0).tolist()),
+        action_low=tuple(action_low.tolist()),
+        action_high=tuple(action_high.tolist()),
         position=(),
         velocity=(),
         features=tuple(range(low.size)),
         facts={},
         obs_shape=env.observation_space.shape,
         action_shape=env.action_space.shape,
+        action_dtype=str(env.action_space.dtype),
     )
 
 
@@ -234,8 +238,6 @@ def _serve(pipe: Connection, name: str, *arguments: Any) -> None:
 class Foreign:
     """A `Worlds`. Gymnasium cannot save a simulation, so a resumed run starts fresh episodes."""
 
-    restores = False
-
     def __init__(
         self,
         name: str,
@@ -251,7 +253,7 @@ class Foreign:
         example = _example(name, options)
         if horizon is None:
             raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
-        self.name, self.shape, self.space = name, (runs, count), example.action_space
+        self.name, self.shape = name, (runs, count)
         self.spec = describe(example, horizon)
         example.close()
         rows = runs * count
@@ -278,25 +280,19 @@ class Foreign:
         whole = np.concatenate(pieces)
         return whole.reshape(*self.shape, *whole.shape[1:])
 
-    def _native(self, action: np.ndarray) -> np.ndarray:
-        """From [−1, 1] into the space: never past its bounds by rounding, and the nearest where it is of integers."""
-        scaled = self.spec.scale(action.astype(np.float64)).reshape(-1, *self.space.shape)
-        inside = np.clip(scaled, self.space.low, self.space.high)
-        return (np.rint(inside) if self.space.dtype.kind in "iu" else inside).astype(self.space.dtype)
-
     def reset(self, keys: np.ndarray) -> np.ndarray:
         return self._joined(self._all("reset", [(keys,) for _ in self.rows]))
 
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> Step:
-        native = self._native(action)
+        native = self.spec.native(action.reshape(-1, self.spec.action_dim))
         steps = self._all("step", [(native[rows.start : rows.stop], keys, clock) for rows in self.rows])
         return Step(*(self._joined(pieces) for pieces in zip(*steps, strict=True)))
 
     def save(self) -> dict[str, np.ndarray]:
         return {}
 
-    def load(self, saved: dict[str, np.ndarray]) -> None:
-        pass
+    def load(self, saved: dict[str, np.ndarray]) -> bool:
+        return False
 
     def close(self) -> None:
         self.pool.shutdown()
