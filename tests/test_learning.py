@@ -1,5 +1,10 @@
 """SAC and Adam against known answers; the slow ones train a method to the paper's effect."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,3 +140,12 @@ def test_adaptive_variance_finds_the_windless_dimension(tmp_path, wind):
 def test_continuous_goals_beat_an_uninformed_mode(tmp_path, posterior):
     run = vgcrl.train("vgcrl", posterior=posterior, out=tmp_path / "run")
     assert max(row["lgr_z"] for row in run.last["seeds"]) < 0.2  # an uninformed mode gives 1/3
+
+
+@pytest.mark.slow
+def test_an_environment_of_ones_own_is_learned(tmp_path):
+    """The example, as a user runs it: to within a fifth of a lake of 2 by 2."""
+    script = Path(__file__).parents[1] / "examples" / "own_environment.py"
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Overriding" not in done.stderr
+    assert float(re.search(r"LGR\(s\) of 20 places: ([\d.]+)", done.stdout)[1]) < 0.04
