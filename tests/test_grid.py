@@ -212,8 +212,8 @@ def test_targets_that_the_paper_is_close_to_by_chance_are_slower_than_ours():
 
     text, cell = told("0.01", "0.3")
     assert text.startswith("Ant: where the paper's q hardly knows the goal")
-    assert cell == "0.300 in 1 rows"
-    assert told("0.01", "1.4") == ("", "1.400 in 1 rows")
+    assert cell == "0.300 in 1 row"
+    assert told("0.01", "1.4") == ("", "1.400 in 1 row")
     assert told("0.5", "0.3") == ("", "–"), "its q knows some"
     assert told("0.35", "0.3", higher=False)[0]
 
@@ -548,7 +548,7 @@ def test_the_readme_counts_rows_as_the_committed_tables_do(name, phrases):
         (["continuous", "--goal-dim", "10,50"], "valid: 2, 5, 10, 20"),
         (["continuous", "--quick", "--env", "Ant"], "valid: HalfCheetah"),
         (["discrete", "--minutes", "0"], "--minutes 0 is out of range"),
-        (["discrete", "--steps", "0"], "valid: an integer of at least 1"),
+        (["discrete", "--steps", "0"], "valid: an integer from 1 to"),
         (["discrete", "--updates-per-step", "0"], "--updates-per-step 0 is out of range"),
         (["windy", "--updates-per-step", "1"], "--updates-per-step does not apply to windy"),
         (["windy", "--env", "Ant"], "--env does not apply to windy"),

@@ -16,7 +16,7 @@ from vgcrl import figures, filmstrip, training
 from vgcrl.errors import UsageError
 from vgcrl.files import put
 from vgcrl.logs import read_lines
-from vgcrl.tables import Table, metrics_table
+from vgcrl.tables import Table, counted, metrics_table
 
 CURVES = (
     "Thin: seeds. Thick: their mean. Dotted: F of the examples learned from last, from replay; where that is far above "
@@ -78,7 +78,9 @@ def run_page(folder: Path) -> Page:
     if learned:
         rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]
         sections.append(Section("What q learned (first seed)", table=Table(["", "value"], rows)))
-    effort = f"{counters['step']:,} environment steps per run, {config.seeds} seeds, {counters['wall']:.0f} s"
+    effort = (
+        f"{counters['step']:,} environment steps per run, {counted(config.seeds, 'seed')}, {counters['wall']:.0f} s"
+    )
     lead = f"{effort}; vgcrl {version('vgcrl')}."
     return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
 

@@ -21,6 +21,10 @@ def number(x: float | None) -> str:
     return "–" if x is None else f"{x:.3f}" if abs(x) < 1000 else f"{x:.0f}"
 
 
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def with_interval(mean: float | None, ci: list[float] | None) -> str:
     if mean is None or ci is None:
         return number(mean)

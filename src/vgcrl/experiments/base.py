@@ -25,7 +25,7 @@ from vgcrl.figures import over_time
 from vgcrl.files import put
 from vgcrl.metrics import interval
 from vgcrl.report import Page, Section, markdown, png, svg, write
-from vgcrl.tables import Table, number, with_interval
+from vgcrl.tables import Table, counted, number, with_interval
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
@@ -209,10 +209,8 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
     ]
     programs = result["programs"].values()
     seconds = sum(p["wall_seconds"] for p in programs)
-    lead = (
-        f"{sum(p['runs'] for p in programs)} runs in {len(programs)} programs, {seconds / 60:.1f} minutes on "
-        f"{result['hardware']}; {result['command']}."
-    )
+    trained = f"{counted(sum(p['runs'] for p in programs), 'run')} in {counted(len(programs), 'program')}"
+    lead = f"{trained}, {seconds / 60:.1f} minutes on {result['hardware']}; {result['command']}."
     return Page(
         result["title"], lead, sections, json.dumps({k: p["config"] for k, p in result["programs"].items()}, indent=1)
     )

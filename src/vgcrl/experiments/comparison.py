@@ -13,7 +13,7 @@ from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
 from vgcrl.experiments.cells import STEPS, Cell, Job, Row
 from vgcrl.figures import LABELS
 from vgcrl.metrics import interval
-from vgcrl.tables import Table, with_interval
+from vgcrl.tables import Table, counted, with_interval
 
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
@@ -209,7 +209,7 @@ def movement(rows: list[Entry], higher: bool) -> Table:
         idle = [e for e in sure if e.values("lgr_v").mean() > 0.9 * still]
         spread = np.median([e.values("spread_v").mean() for e in run])
         theirs = by_chance(each, higher)
-        told = f"{least_to_most(theirs, '.3f')} in {len(theirs)} rows" if theirs else "–"
+        told = f"{least_to_most(theirs, '.3f')} in {counted(len(theirs), 'row')}" if theirs else "–"
         numbers = (f"{still:.3f}", len(sure), len(idle), len(run), f"{spread:.2f}", f"{wanted:.2f}", told)
         out.append([env, *map(str, numbers)])
     known, unknown = ("LGR(z) ≥ 0.9", "LGR(z) ≤ 0.05") if higher else ("LGR(z) ≤ 0.05", "LGR(z) ≥ 1/3")

@@ -22,7 +22,7 @@ from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
 from vgcrl.experiments.cells import EXAM, QUICK_EXAM, STEPS, Cell, Exam, Job, Row, cell_path, run_path
 from vgcrl.experiments.comparison import Contrast
-from vgcrl.tables import aligned
+from vgcrl.tables import aligned, counted
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
@@ -279,7 +279,8 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
     if done:
         others = sum(scales(job, done[job.name]) != (None,) * len(SCALES) for job in selected if job.name in done)
         differ = f", {others} of them with other {', '.join(map(flag, SCALES))} than asked for" if others else ""
-        say(f"not trained again: {len(done)} programs in {folder / 'cells'}{differ}; --out DIR trains all afresh")
+        kept = f"{counted(len(done), 'program')} in {folder / 'cells'}{differ}"
+        say(f"not trained again: {kept}; --out DIR trains all afresh")
 
 
 def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: str, say: Say) -> Ending:

@@ -12,7 +12,7 @@ from vgcrl.envs import cores
 from vgcrl.experiments.base import begun
 from vgcrl.experiments.cells import EXAM, Cell, Job, run_path
 from vgcrl.hosted import compile_config
-from vgcrl.tables import Table
+from vgcrl.tables import Table, counted
 
 # Measured by `vgcrl bench` with batch 256 and networks of 256×256, all runs together.
 GPU_UPDATES = {1: 11_000, 4: 31_000, 16: 50_000, 64: 57_000}  # per second, by runs; H200
@@ -119,7 +119,6 @@ def total(estimates: list[Estimate]) -> str:
     rows, done = sum(len(e.job.rows) for e in estimates), sum(e.state == "done" for e in estimates)
     guess = " (* at speeds measured elsewhere)" if not all(e.measured for e in estimates) else ""
     largest = max((e.memory or 0.0 for e in estimates), default=0.0) / 2**30
-    return (
-        f"{len(estimates)} programs, {rows} rows, {done} programs done; largest {largest:.2f} GiB; about "
-        f"{duration(sum(e.seconds for e in estimates))} left on {training.hardware()}{guess}"
-    )
+    size = f"{counted(len(estimates), 'program')}, {counted(rows, 'row')}, {counted(done, 'program')} done"
+    left = f"about {duration(sum(e.seconds for e in estimates))} left on {training.hardware()}{guess}"
+    return f"{size}; largest {largest:.2f} GiB; {left}"
