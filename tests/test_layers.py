@@ -22,6 +22,7 @@ LAYERS = [
     {"report"},
     {"experiments"},
     {"cli", "__init__"},
+    {"__main__"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
