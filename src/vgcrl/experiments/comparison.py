@@ -230,18 +230,17 @@ def by_chance(rows: list[Entry], higher: bool) -> list[float]:
 
 
 def slower(rows: list[Entry], higher: bool) -> str:
-    """Bodies on which the paper comes closer to its targets by chance than is possible to ours: its are slower."""
-    still = {
-        env: [e.targets["still_lgr_v"] for e in each if e.targets["count"]] for env, each in of_bodies(rows).items()
-    }
-    found = {env: by_chance(each, higher) for env, each in of_bodies(rows).items() if still[env]}
-    names = [env for env, theirs in found.items() if theirs and np.median(theirs) < still[env][0] / 2]
-    return (
+    """Bodies on which the paper, by chance, comes closer to its targets than standing still does to ours, by half."""
+    names = []
+    for env, each in of_bodies(rows).items():
+        still, theirs = [e.targets["still_lgr_v"] for e in each if e.targets["count"]], by_chance(each, higher)
+        if still and theirs and np.median(theirs) < still[0] / 2:
+            names.append(env)
+    told = (
         f"{', '.join(names)}: where the paper's q hardly knows the goal, its LGR_v is still less than half that of "
         "standing still on our targets; so its targets were probably slower, and levels of LGR_v do not compare."
-        if names
-        else ""
     )
+    return told if names else ""
 
 
 def headline(rows: list[Entry], higher: bool) -> str:
