@@ -239,7 +239,9 @@ def test_what_is_not_installed_is_named(monkeypatch, capsys):
     assert capsys.readouterr().err == "vgcrl: HalfCheetah needs mujoco; valid: pip install 'vgcrl[mujoco]'\n"
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["list"]) == 0
-    assert "pointmass" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "pointmass" in told
+    assert "experiment " not in told
     assert main(["list", "experiments"]) == 2
     assert "list experiments needs matplotlib, jinja2" in capsys.readouterr().err
 
