@@ -281,7 +281,9 @@ def run(folder, *options):
 
 
 def numbers(folder):
-    found = {path.name: json.loads(path.read_text()) for path in (folder / "discrete-quick" / "cells").glob("*.json")}
+    """Of the finished programs."""
+    paths = [p for p in (folder / "discrete-quick" / "cells").glob("*.json") if "unfinished" not in p.name]
+    found = {path.name: json.loads(path.read_text()) for path in paths}
     return {name: (cell["final"], cell["curves"], cell["config"]) for name, cell in found.items()}
 
 
@@ -328,12 +330,47 @@ def test_an_interrupted_experiment_continues_bit_for_bit(
         assert run(tmp_path) == 130
     assert "the same command continues" in capsys.readouterr().err
     assert len(numbers(tmp_path)) == 1
+    told = list(tmp_path.rglob("*.unfinished.json"))
+    assert bool(told) == (interrupt is interrupt_training)
     assert run(tmp_path) == 0
     said = capsys.readouterr()
     verb = "starts" if interrupt is leave_nothing_but_a_lock else "continues"
     assert f"[2/2] pointmass-G2: {verb}; about" in said.err
     assert "report:" in said.out
     assert len(numbers(tmp_path)) == 2
+    assert numbers(tmp_path) == numbers(uninterrupted)
+    assert not list(tmp_path.rglob("*.unfinished.json"))
+
+
+def test_a_program_that_was_stopped_is_reported_as_far_as_it_is(small, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_training(patch)
+        assert run(tmp_path) == 130
+    folder = tmp_path / "discrete-quick"
+    (path,) = (folder / "cells").iterdir()
+    cell, last = (
+        json.loads(path.read_text()),
+        training.read_lines(folder / "runs" / "pointmass-G2" / "metrics.jsonl")[-1],
+    )
+    assert path.name == "pointmass-G2.unfinished.json"
+    assert cell["steps"] == last["step"] < cell["config"]["steps"]
+    assert np.ravel(cell["final"]["lgr_z"]).tolist() == [row["lgr_z"] for row in last["seeds"]]
+    result = json.loads((folder / "result.json").read_text())
+    assert result["finding"].count("0 of 2 programs finished and 1 as far as they were trained") == 1
+    (table,) = (t for name, t in result["tables"].items() if "beside the paper" in name)
+    assert [row[-1] for row in table["rows"]] == 2 * [f"{last['step']:,} × 2, unfinished"] + 2 * ["not run"]
+
+
+def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, small, tmp_path, monkeypatch):
+    """As one trained on another machine, whose checkpoints stayed there."""
+    for source in (uninterrupted / "discrete-quick" / "runs").iterdir():
+        if source.is_dir():
+            target = tmp_path / "discrete-quick" / "runs" / source.name
+            target.mkdir(parents=True)
+            for name in ("config.json", "metrics.jsonl", "policy.safetensors"):
+                shutil.copy(source / name, target)
+    monkeypatch.setattr(grid, "train", None)
+    assert run(tmp_path) == 0
     assert numbers(tmp_path) == numbers(uninterrupted)
 
 
@@ -350,7 +387,7 @@ def test_what_an_experiment_leaves(finished):
     last = training.read_lines(finished / "runs" / "pointmass-G2" / "metrics.jsonl")[-1]
     assert np.ravel(cell["final"]["F_replay"]).tolist() == [row["train"]["F"] for row in last["seeds"]]
     assert cell["final"]["F_replay"] == cell["curves"]["F_replay"][-1]
-    assert not list(finished.rglob("*.safetensors"))
+    assert {p.name for p in finished.rglob("*.safetensors")} == {"policy.safetensors"}
     assert len(list((finished / "runs").rglob("metrics.jsonl"))) == 2
 
 
@@ -438,10 +475,16 @@ def test_a_run_that_diverges_is_told_of(small, tmp_path, monkeypatch):
         assert [value[0][0] is None for value in curves["F"]] == [False] + [True] * (len(curves["F"]) - 1)
 
 
-def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch, handler):
+    """Also in the background of a script, whose shell has Ctrl-C ignored."""
     monkeypatch.setattr(grid, "work", lambda *_: time.sleep(60))
     monkeypatch.setattr(planning, "memory", lambda config: 0.0)
-    assert run(tmp_path, "--minutes", "0.02") == 0
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        assert run(tmp_path, "--minutes", "0.02") == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert "stopped and saved" in capsys.readouterr().err
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
@@ -493,7 +536,7 @@ def test_the_committed_tables_are_those_of_the_committed_cells(name):
     folder = RESULTS / name
     result = json.loads((folder / "result.json").read_text())
     jobs = grid.jobs(GRIDS[name], Ask())
-    found = cells.read_all(folder, jobs)
+    found = cells.read_all(folder, jobs, unfinished=True)
     outcome = comparison.compare(jobs, found, GRIDS[name].contrasts, GRIDS[name].higher)
     assert {title: table._asdict() for title, table in outcome.tables.items()} == result["tables"]
     assert [claim._asdict() for claim in outcome.claims] == result["claims"]

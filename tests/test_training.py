@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import vgcrl
 from tiny import flags
 from vgcrl import training
 from vgcrl.cli import main
@@ -233,6 +235,59 @@ def test_checkpoints_hold_no_pickle(whole):
     assert 8 + size + max(ends) == len(data)
     assert not any(p.suffix in (".pkl", ".pickle") for p in whole.rglob("*"))
     assert os.access(whole / "report.html", os.R_OK)
+
+
+def alone(run: Path, out: Path) -> Path:
+    """What someone else is given of a run."""
+    out.mkdir()
+    for name in ("config.json", "policy.safetensors"):
+        shutil.copy(run / name, out)
+    return out
+
+
+def evaluated(run: Path, capsys) -> dict:
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_policy_does_without_its_checkpoints(whole, tmp_path, capsys):
+    given = alone(whole, tmp_path / "given")
+    assert evaluated(given, capsys) == evaluated(whole, capsys)
+    obs, goal = np.zeros(4), np.ones(4)
+    one, two = (vgcrl.load(run, seed=1).act(obs, goal_state=goal) for run in (whole, given))
+    np.testing.assert_array_equal(one, two)
+    names = load_file(given / "policy.safetensors")
+    assert not [name for name in names if any(part in name for part in ("replay", "scene", "optimiser", "critics"))]
+    assert training.finished(given)
+
+
+def test_a_policy_that_asks_its_critics_takes_them_along(tmp_path, capsys):
+    out = tmp_path / "visr"
+    options = flags(steps=320, evaluate_every=160, seeds=1)
+    assert main(["train", "visr", "--gpi", "3", "--out", str(out), *options]) == 0
+    assert evaluated(alone(out, tmp_path / "given"), capsys) == evaluated(out, capsys)
+
+
+def test_a_policy_alone_is_not_trained_on(whole, tmp_path, capsys):
+    given = alone(whole, tmp_path / "given")
+    before = (given / "policy.safetensors").read_bytes()
+    for steps in ([], ["--steps", "960"]):
+        assert main(["resume", str(given), *steps]) == 2
+        assert "no checkpoint to go on from" in capsys.readouterr().err
+    assert (given / "policy.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip"])
+def test_a_damaged_policy_is_told_in_one_line(whole, tmp_path, capsys, damage):
+    file = alone(whole, tmp_path / "given") / "policy.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-100] ^= 1
+    file.write_bytes(data if damage == "flip" else data[:-100])
+    assert main(["evaluate", str(file.parent)]) == 2
+    said = capsys.readouterr().err
+    assert "damaged policy" in said
+    assert said.count("\n") == 1
 
 
 BODY = ["--env", "HalfCheetah", *flags(steps=64, envs=2, horizon=16, replay=2000, evaluate_every=64, random_steps=16)]

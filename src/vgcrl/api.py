@@ -16,8 +16,7 @@ from vgcrl import training
 from vgcrl.config import KNOBS, Config, resolve
 from vgcrl.envs import Env, foreign
 from vgcrl.errors import UsageError
-from vgcrl.hosted import without
-from vgcrl.program import Program, RunState
+from vgcrl.program import Program, RunState, without
 from vgcrl.training import Run
 
 

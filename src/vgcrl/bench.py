@@ -18,8 +18,8 @@ from vgcrl.config import Config, resolve
 from vgcrl.devices import compiler_options
 from vgcrl.envs import Vectorised, cores
 from vgcrl.errors import UsageError
-from vgcrl.hosted import Host, without
-from vgcrl.program import RunState
+from vgcrl.hosted import Host
+from vgcrl.program import RunState, without
 from vgcrl.types import Transition
 
 OBS, ACTIONS, BATCH, WIDTH = 17, 6, 256, 256

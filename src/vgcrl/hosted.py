@@ -18,7 +18,7 @@ from vgcrl.config import Config
 from vgcrl.devices import over_runs
 from vgcrl.envs import Worlds
 from vgcrl.goals import current
-from vgcrl.program import Program, RunState
+from vgcrl.program import Program, RunState, without
 from vgcrl.rollout import begin, follow, sample_goals
 from vgcrl.types import Step
 
@@ -30,12 +30,6 @@ def _keys(key: Array) -> np.ndarray:
 def _numbers(action: Array) -> np.ndarray:
     """A policy that has diverged rests: what is no number does not reach the simulator."""
     return np.nan_to_num(np.asarray(action))
-
-
-def without(runs: RunState, *names: str) -> RunState:
-    """What a part does not need costs time to hand over."""
-    empty: dict[str, Any] = dict.fromkeys(names, ())
-    return runs._replace(**empty)
 
 
 class Host:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from vgcrl import learner, metrics, replay
-from vgcrl.agents.sac import Agent, sac
+from vgcrl.agents.sac import Agent, acting, sac
 from vgcrl.config import KNOBS, Config
 from vgcrl.devices import over_runs
 from vgcrl.envs import Vectorised
@@ -42,6 +42,19 @@ class RunState(NamedTuple):
     knobs: Knobs
     fault: Array  # (environment step, environment) of the first observation that is not finite, or −1
     info: dict[str, Array]  # of the latest update
+
+
+def without(runs: RunState, *names: str) -> RunState:
+    """What a part does not need costs time to hand over, and space to keep."""
+    empty: dict[str, Any] = dict.fromkeys(names, ())
+    return runs._replace(**empty)
+
+
+def policy(config: Config, runs: RunState) -> RunState:
+    """What acting and q need: evaluations take it for the whole."""
+    state = runs.learner
+    learner = LearnerState(state.q, (), acting(state.agent, critics=bool(config.gpi)))
+    return without(runs._replace(learner=learner), "replay", "scene")
 
 
 class Program(NamedTuple):

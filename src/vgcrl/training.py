@@ -26,7 +26,7 @@ from vgcrl.files import put
 from vgcrl.hosted import compile_config
 from vgcrl.logs import Display, Events, append_line, read_lines, truncate_lines
 from vgcrl.metrics import MOVING, interval
-from vgcrl.program import Program, RunState
+from vgcrl.program import Program, RunState, policy
 
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
@@ -163,11 +163,13 @@ def _loop(
         took, since = saved
         return config.checkpoint_every is not None or time.monotonic() - since > 20 * took
 
+    def counted() -> dict[str, Any]:
+        return {"iteration": i, "wall": time.monotonic() - clock}
+
     def save() -> None:
         nonlocal saved
         begun = time.monotonic()
-        counters = {"iteration": i, "wall": time.monotonic() - clock}
-        checkpoint.save(folder, i * size, runs, counters, program.save_worlds())
+        checkpoint.save(folder, i * size, runs, counted(), program.save_worlds())
         saved = time.monotonic() - begun, time.monotonic()
 
     saved = 0.0, 0.0  # seconds the last checkpoint took, and when it was done
@@ -177,6 +179,7 @@ def _loop(
                 out = jax.device_get(program.evaluate(runs, aims))
                 last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock, "hardware": hardware()}
                 last |= summarise(program, out)
+                checkpoint.save_policy(folder, i * size, policy(config, runs), counted())
                 append_line(folder / "metrics.jsonl", last)
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
@@ -299,16 +302,19 @@ def _sound_config(folder: Path) -> Config:
 
 
 def finished(folder: Path) -> bool:
-    """Whether a run has done all its steps and saved its last checkpoint."""
+    """Whether a run has done all its steps: by its last checkpoint, or by its policy where that is all there is."""
     if not (folder / "config.json").exists():
         return False
     saved = checkpoint.saved(folder)
-    return bool(saved) and int(saved[0].name) >= read_config(folder).steps
+    done = int(saved[0].name) if saved else checkpoint.policy_step(folder)
+    return done >= read_config(folder).steps
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """A run as its newest sound checkpoint has it."""
+    """A run as its newest sound checkpoint has it; where there is none, as much of it as its policy is."""
     program = compile_config(_sound_config(folder))
+    if checkpoint.policy_step(folder):
+        return program, *checkpoint.read_policy(folder, policy(program.config, program.shapes()))
     runs, counters, _ = checkpoint.newest(folder, program.shapes(), warn)
     return program, runs, counters
 
@@ -328,6 +334,9 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evalu
             runs, exact = program.enter(runs, saved)
             if not exact and counters["step"] < config.steps:
                 display.note(f"{config.env} cannot be restored in mid-episode: going on with fresh episodes")
+        elif step := checkpoint.policy_step(folder):
+            what = f"its policy of step {step} is here, but no checkpoint to go on from"
+            raise UsageError(f"{folder}: {what}; valid: `vgcrl evaluate`, or `vgcrl train` to begin anew")
         else:  # killed before the first checkpoint: nothing is lost by starting over
             runs, counters = program.init(), START
         _write_config(folder, config)

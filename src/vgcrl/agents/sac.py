@@ -29,6 +29,12 @@ class SACState(NamedTuple):
     optimiser: Any  # of (actor, critics, log_alpha)
 
 
+def acting(state: SACState, critics: bool) -> SACState:
+    """Without what only learning needs; with critics where they are asked which action is best."""
+    nothing: Any = ()
+    return SACState(state.actor, state.critics if critics else nothing, nothing, state.log_alpha, nothing)
+
+
 class Agent(NamedTuple):
     init: Callable[[Array], Any]
     act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, standard normal noise -> action

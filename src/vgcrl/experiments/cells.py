@@ -1,4 +1,7 @@
-"""Programs of a grid, and the one small file that each leaves when it is finished: `cells/PROGRAM.json`."""
+"""Programs of a grid, and the one small file that each leaves when it is finished: `cells/PROGRAM.json`.
+
+Of one that was stopped, `cells/PROGRAM.unfinished.json` has what its evaluations on the way said.
+"""
 
 import dataclasses
 import io
@@ -18,6 +21,7 @@ from vgcrl.experiments.base import member, versions
 from vgcrl.files import put
 from vgcrl.logs import to_json
 from vgcrl.report import png
+from vgcrl.types import EnvSpec
 
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
 Cell = dict[str, Any]  # a finished program as on disk
@@ -44,6 +48,10 @@ def cell_path(folder: Path, job: Job) -> Path:
     return folder / "cells" / f"{job.name}.json"
 
 
+def unfinished_path(folder: Path, job: Job) -> Path:
+    return folder / "cells" / f"{job.name}.unfinished.json"
+
+
 def run_path(folder: Path, job: Job) -> Path:
     return folder / "runs" / job.name
 
@@ -60,24 +68,25 @@ def check(job: Job, cell: Cell) -> None:
         raise ValueError(f"its settings are not those of {job.name}")
 
 
-def read(folder: Path, job: Job) -> Cell | None:
-    """None where the program is not finished."""
-    path = cell_path(folder, job)
-    if not path.exists():
+def read(folder: Path, job: Job, unfinished: bool = False) -> Cell | None:
+    """None where the program is not finished; unless what there is of it will do."""
+    paths = [cell_path(folder, job), *([unfinished_path(folder, job)] if unfinished else [])]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
         return None
     try:
         cell = json.loads(path.read_text())
         check(job, cell)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise UsageError(
-            f"{path} is not a finished program: {error}; valid: the file as it was written, or delete it to train again"
+            f"{path} is not a program's file: {error}; valid: the file as it was written, or delete it to train again"
         ) from None
     return cell
 
 
-def read_all(folder: Path, jobs: list[Job]) -> dict[str, Cell]:
-    """The finished ones by name."""
-    found = {job.name: read(folder, job) for job in jobs}
+def read_all(folder: Path, jobs: list[Job], unfinished: bool = False) -> dict[str, Cell]:
+    """The finished ones by name, or all."""
+    found = {job.name: read(folder, job, unfinished) for job in jobs}
     return {name: cell for name, cell in found.items() if cell is not None}
 
 
@@ -87,6 +96,20 @@ def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
         put(path.with_name(f"{job.name}.{name}.png"), picture)
+    put(path, to_json(cell) + "\n")
+    unfinished_path(folder, job).unlink(missing_ok=True)
+
+
+def write_unfinished(folder: Path, job: Job) -> None:
+    """Where it has been evaluated since it began."""
+    run = run_path(folder, job)
+    config, lines = training.read_config(run), training.read_lines(run / "metrics.jsonl")
+    if not lines or not lines[-1]["step"]:
+        return
+    _, about = aims(config, config.specification, config.evaluate_episodes)
+    cell = describe(job, config, lines, lines[-1]["seeds"], config.evaluate_episodes, about) | {"finished": False}
+    path = unfinished_path(folder, job)
+    path.parent.mkdir(parents=True, exist_ok=True)
     put(path, to_json(cell) + "\n")
 
 
@@ -100,14 +123,14 @@ class Exam(NamedTuple):
 EXAM, QUICK_EXAM = Exam(episodes=50, targets=98), Exam(episodes=8, targets=8)  # 98: two of each of 49 experts
 
 
-def aims(program: training.Program, most: int) -> tuple[jax.Array | None, dict[str, Any]]:
+def aims(config: Config, spec: EnvSpec, most: int) -> tuple[jax.Array | None, dict[str, Any]]:
     """Target states; how many, and what a policy scores on them that stands still."""
-    states = targets.default(program.config.env, program.spec.obs_dim, most)
+    states = targets.default(config.env, spec.obs_dim, most)
     if states is None:
         return None, {"count": 0}
-    velocity = np.asarray(states)[:, list(program.spec.velocity)]
+    velocity = np.asarray(states)[:, list(spec.velocity)]
     still, spread = (velocity**2).sum(axis=1).mean(), velocity.var(axis=0).mean() ** 0.5
-    missed, experts = targets.quality(program.config.env)
+    missed, experts = targets.quality(config.env)
     about = {"count": len(velocity), "missed": missed / experts}
     return states, about | {"still_lgr_v": float(still), "spread_v": float(spread)}
 
@@ -129,18 +152,14 @@ def strip(program: training.Program, run: training.RunState) -> bytes:
     return small.getvalue()
 
 
-def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple[Cell, dict[str, bytes]]:
-    """A trained program measured: its cell, and the skills of its best and worst run by LGR_v."""
-    program, runs, _ = training.restore(run, say)
-    config, lines = program.config, training.read_lines(run / "metrics.jsonl")
-    states, about = aims(program, exam.targets)
-    out = jax.device_get(program.evaluate(runs, states, episodes=exam.episodes))
-    rows = with_replay(training.summarise(program, out)["seeds"])
-    order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
-    shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
+def describe(
+    job: Job, config: Config, lines: list[dict[str, Any]], rows: list[dict[str, Any]], episodes: int, aimed: Any
+) -> Cell:
+    """`rows` are what the last evaluation said of each run, `lines` all those on the way."""
+    rows = with_replay(rows)
     names = [name for name in KEPT if rows[0][name] is not None]  # those that the environment has
     history = [columns(with_replay(line["seeds"]), config.seeds, names) for line in lines]
-    cell = {
+    return {
         "program": job.name,
         "config": dataclasses.asdict(config),
         "settings": job.settings,
@@ -149,14 +168,27 @@ def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple
         "runs": len(rows),
         "envs": config.envs,
         "updates_per_step": config.updates_per_step,
-        "episodes": exam.episodes,
-        "targets": about,
+        "episodes": episodes,
+        "targets": aimed,
         "final": columns(rows, config.seeds, names),
         "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in history] for k in names}},
-        "strips": {name: divmod(i, config.seeds) for name, i in shown.items()},  # setting and seed
+        "strips": {},
         "wall_seconds": round(lines[-1]["wall"], 1),
         "minutes_per_row": round(lines[-1]["wall"] / 60 / len(job.rows), 2),
         "hardware": ", ".join(dict.fromkeys(line["hardware"] for line in lines)),
         "versions": versions(),
     }
+
+
+def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple[Cell, dict[str, bytes]]:
+    """A trained program measured, here or where it was trained: its cell, and its best and worst run by LGR_v."""
+    program, runs, _ = training.restore(run, say)
+    states, about = aims(program.config, program.spec, exam.targets)
+    out = jax.device_get(program.evaluate(runs, states, episodes=exam.episodes))
+    rows = training.summarise(program, out)["seeds"]
+    cell = describe(job, program.config, training.read_lines(run / "metrics.jsonl"), rows, exam.episodes, about)
+    order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
+    shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
+    cell["strips"] = {name: divmod(i, program.config.seeds) for name, i in shown.items()}  # setting and seed
+    cell["measured_on"] = training.hardware()
     return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}

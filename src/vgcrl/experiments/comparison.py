@@ -1,4 +1,4 @@
-"""Finished programs beside the paper: every published row, the claims by paired seeds, and the learning curves."""
+"""Programs beside the paper: every published row, the claims by paired seeds, and the learning curves."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -116,8 +116,17 @@ def beside(rows: list[Entry], higher: bool) -> Table:
         for line, entry in zip(out, rows, strict=True):
             line += [ours(entry, metric), entry.row.get(column, "–"), *(ours(entry, m) for m in more)]
     for line, entry in zip(out, rows, strict=True):
-        line.append(f"{entry.cell['steps']:,} × {len(entry.cell['seeds'])}" if entry.cell else NOT_RUN)
+        cell = entry.cell
+        line.append(f"{cell['steps']:,} × {len(cell['seeds'])}{so_far(cell)}" if cell else NOT_RUN)
     return Table([*heads, "steps × seeds"], out)
+
+
+def is_finished(cell: Cell) -> bool:
+    return cell.get("finished", True)
+
+
+def so_far(cell: Cell) -> str:
+    return "" if is_finished(cell) else ", unfinished"
 
 
 def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
@@ -128,11 +137,24 @@ def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
         if c is None:
             rows.append([job.name, str(len(job.rows)), NOT_RUN, *["–"] * 8])
             continue
-        numbers = (f"{c['steps']:,}", len(c["seeds"]), c["envs"], f"{c['updates_per_step']:g}", c["episodes"])
+        numbers = (
+            f"{c['steps']:,}{so_far(c)}",
+            len(c["seeds"]),
+            c["envs"],
+            f"{c['updates_per_step']:g}",
+            c["episodes"],
+        )
         numbers += (c["targets"]["count"], f"{c['wall_seconds'] / 60:.1f}", f"{c['minutes_per_row']:.1f}")
-        rows.append([job.name, str(len(job.rows)), *map(str, numbers), f"{c['hardware']}; {stack(c)}"])
+        rows.append([job.name, str(len(job.rows)), *map(str, numbers), f"{where(c)}; {stack(c)}"])
     heads = ["program", "rows", "steps", "seeds", "environments", "updates per step", "episodes", "targets"]
     return Table([*heads, "minutes", "minutes per row", "hardware and versions"], rows)
+
+
+def where(cell: Cell) -> str:
+    """The machine that trained a program, and that of its last evaluation if it was another."""
+    trained = cell["hardware"]
+    last = cell.get("measured_on", trained)
+    return trained if last == trained else f"{trained}, measured on {last}"
 
 
 def stack(cell: Cell) -> str:
@@ -206,7 +228,7 @@ def movement(rows: list[Entry], higher: bool) -> Table:
             continue
         still, wanted = (float(run[0].targets[k]) for k in ("still_lgr_v", "spread_v"))
         sure = [e for e in run if knows(e.values("lgr_z").mean(), higher)]
-        idle = [e for e in sure if e.values("lgr_v").mean() > 0.9 * still]
+        idle = [e for e in sure if e.values("lgr_v").mean() > 0.9 * e.targets["still_lgr_v"]]
         spread = np.median([e.values("spread_v").mean() for e in run])
         theirs = by_chance(each, higher)
         told = f"{least_to_most(theirs, '.3f')} in {counted(len(theirs), 'row')}" if theirs else "–"
@@ -256,8 +278,10 @@ def headline(rows: list[Entry], higher: bool) -> str:
 def extent(jobs: list[Job], cells: dict[str, Cell]) -> str:
     """How much of the experiment stands behind the numbers."""
     steps, seeds = ([f(cell) for cell in cells.values()] for f in (lambda c: c["steps"], lambda c: len(c["seeds"])))
+    done = sum(map(is_finished, cells.values()))
+    more = f" and {len(cells) - done} as far as they were trained" if done < len(cells) else ""
     return (
-        f"{len(cells)} of {len(jobs)} programs finished: {least_to_most(steps)} steps of the paper's {STEPS:,}, "
+        f"{done} of {len(jobs)} programs finished{more}: {least_to_most(steps)} steps of the paper's {STEPS:,}, "
         f"{least_to_most(seeds)} seeds; the last table has each."
     )
 

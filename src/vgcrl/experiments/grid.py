@@ -158,8 +158,13 @@ def claimed(folder: Path, job: Job) -> Generator[bool]:
 
 @contextmanager
 def budget(minutes: float | None) -> Generator[None]:
-    """Ctrl-C when the time is spent."""
-    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """Ctrl-C when the time is spent, also in the background, where a shell has it ignored."""
+
+    def interrupt(*_: Any) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, None)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))  # 0 is never
     try:
         yield
@@ -175,6 +180,7 @@ def make(job: Job, folder: Path, exam: Exam, say: Say) -> None:
         if run.exists() and not begun(run):
             shutil.rmtree(run)  # killed before it wrote anything
         if not training.finished(run) and train(job.config, run).interrupted:
+            cells.write_unfinished(folder, job)
             raise KeyboardInterrupt
         cells.write(folder, job, *cells.finish(job, run, exam, say))
     for part in ("checkpoints", "events"):
@@ -257,8 +263,8 @@ def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], qu
 
 
 def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Ask, command: str, say: Say) -> Path | None:
-    """From all programs that are finished, whoever trained them."""
-    found = cells.read_all(folder, every)
+    """From all programs, whoever trained them; those that are not finished as far as they are."""
+    found = cells.read_all(folder, every, unfinished=True)
     if not found:
         return None
     outcome = comparison.compare(every, found, grid.contrasts, grid.higher)
@@ -289,7 +295,7 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: str, say: 
     selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
     for job in selected:
         resolve(job.config)
-    cells.read_all(folder, every)  # bad input and a damaged file are found before anything starts
+    cells.read_all(folder, every, unfinished=True)  # bad input and a damaged file are found before anything starts
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {grid.claim}")
