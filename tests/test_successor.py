@@ -14,7 +14,7 @@ from vgcrl.goals import Discrete, Sphere, TanhBox, cube
 from vgcrl.hosted import compile_config
 from vgcrl.networks import Linear
 from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
-from vgcrl.program import take_apart
+from vgcrl.program import policy, take_apart
 from vgcrl.relabel import RELABELS
 from vgcrl.types import Knobs, Transition
 
@@ -117,6 +117,7 @@ def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     values, actions = zip(*[value(g) for g in [z, *others]], strict=True)
     np.testing.assert_allclose(chosen, actions[int(np.argmax(values))], atol=1e-6)
     assert int(np.argmax(values)) != 0, "here another goal's action is better, so that the choice shows"
+    np.testing.assert_array_equal(program.best(policy(config, run), obs, z), chosen)  # which takes its critics along
 
 
 @pytest.mark.parametrize("critic", ["scalar", "successor"])
