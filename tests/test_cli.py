@@ -13,11 +13,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tiny import flags
-from vgcrl import checkpoint, targets
+from vgcrl import checkpoint, targets, training
 from vgcrl.cli import main
 from vgcrl.envs import ENVS
 from vgcrl.files import put
 from vgcrl.methods import METHODS
+from vgcrl.program import policy
 
 BAD = {
     "unknown command": (["trian"], "trian"),
@@ -400,6 +401,8 @@ def test_a_log_cut_off_by_a_kill_can_be_reported(copied, capsys):
 
 
 def test_a_run_killed_in_its_first_checkpoint_starts_over(copied, capsys):
+    program, runs, counters = training.restore(copied, print)
+    checkpoint.save_policy(copied, 0, policy(program.config, runs), counters | {"step": 0})
     shutil.rmtree(copied / "checkpoints")
     (copied / "checkpoints" / ".000000000000").mkdir(parents=True)
     assert main(["resume", str(copied)]) == 0

@@ -14,7 +14,7 @@ from tiny import TINY
 from vgcrl import devices
 from vgcrl.training import restore
 
-SMALL = {**TINY, "steps": 160, "seeds": 2, "learning_rate": (1e-3, 3e-3), "horizon": 40, "replay": 400}
+SMALL = {**TINY, "steps": 160, "seeds": 2, "learning_rate": (1e-4, 3e-4), "horizon": 40, "replay": 400}
 CASES = {"pointmass": SMALL, "HalfCheetah": SMALL}  # the loop inside, and the loop around the parts
 SCRIPT = """
 import json, sys

@@ -357,6 +357,9 @@ def test_a_program_that_was_stopped_is_reported_as_far_as_it_is(small, tmp_path,
     assert np.ravel(cell["final"]["lgr_z"]).tolist() == [row["lgr_z"] for row in last["seeds"]]
     result = json.loads((folder / "result.json").read_text())
     assert result["finding"].count("0 of 2 programs finished and 1 as far as they were trained") == 1
+    job = cells.Job("pointmass-G2", tuple(row("pointmass", 2, p_her=i) for i in (0, 1)), None)
+    (claim,) = comparison.compare([job], {job.name: cell}, (P_HER,), True).claims
+    assert claim.sentence == "P-HER helps [so far]"
     (table,) = (t for name, t in result["tables"].items() if "beside the paper" in name)
     assert [row[-1] for row in table["rows"]] == 2 * [f"{last['step']:,} × 2, unfinished"] + 2 * ["not run"]
 
