@@ -364,7 +364,23 @@ def test_a_program_that_was_stopped_is_reported_as_far_as_it_is(small, tmp_path,
     assert [row[-1] for row in table["rows"]] == 2 * [f"{last['step']:,} × 2, unfinished"] + 2 * ["not run"]
 
 
-def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, small, tmp_path, monkeypatch):
+def test_a_stopped_program_that_had_diverged_keeps_its_metrics(uninterrupted, tmp_path):
+    """A log has null for what is no number, also of the first run."""
+    job = cells.Job("pointmass-G2", tuple(row("pointmass", 2, p_her=i) for i in (0, 1)), None)
+    target = shutil.copytree(uninterrupted / "discrete-quick" / "runs" / job.name, cells.run_path(tmp_path, job))
+    lines = training.read_lines(target / "metrics.jsonl")
+    lines[-1]["seeds"][0]["F"] = None
+    (target / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    cells.write_unfinished(tmp_path, job)
+    cell = cells.read(tmp_path, job, unfinished=True)
+    assert cell["final"]["F"][0][0] is None
+    assert (
+        cell["final"].keys()
+        == json.loads(cells.cell_path(uninterrupted / "discrete-quick", job).read_text())["final"].keys()
+    )
+
+
+def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, small, tmp_path, capsys, monkeypatch):
     """As one trained on another machine, whose checkpoints stayed there."""
     for source in (uninterrupted / "discrete-quick" / "runs").iterdir():
         if source.is_dir():
@@ -373,7 +389,9 @@ def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, s
             for name in ("config.json", "metrics.jsonl", "policy.safetensors"):
                 shutil.copy(source / name, target)
     monkeypatch.setattr(grid, "train", None)
+    capsys.readouterr()
     assert run(tmp_path) == 0
+    assert capsys.readouterr().err.count("100 %") == 2
     assert numbers(tmp_path) == numbers(uninterrupted)
 
 

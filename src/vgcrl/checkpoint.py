@@ -2,7 +2,7 @@
 
 A checkpoint is a directory `checkpoints/STEP` that appears by one rename, so it is whole or absent.
 `state.safetensors` carries its layout and the run's counters in its header; `sha256` covers the file.
-Beside them `policy.safetensors` has what acting and q need, as the last evaluation found it: a thousandth of the size,
+Beside them `policy.safetensors` has what acting and q need, as the last evaluation found it: small without replay,
 and with `config.json` all that it takes to use a policy elsewhere.
 """
 

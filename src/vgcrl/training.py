@@ -301,13 +301,14 @@ def _sound_config(folder: Path) -> Config:
         raise UsageError(f"{folder / 'config.json'} is no configuration: {error!r}; valid: as it was written") from None
 
 
-def finished(folder: Path) -> bool:
-    """Whether a run has done all its steps: by its last checkpoint, or by its policy where that is all there is."""
-    if not (folder / "config.json").exists():
-        return False
+def done(folder: Path) -> int:
+    """Steps of a run by its last checkpoint, or by its policy where that is all there is."""
     saved = checkpoint.saved(folder)
-    done = int(saved[0].name) if saved else checkpoint.policy_step(folder)
-    return done >= read_config(folder).steps
+    return int(saved[0].name) if saved else checkpoint.policy_step(folder)
+
+
+def finished(folder: Path) -> bool:
+    return (folder / "config.json").exists() and done(folder) >= read_config(folder).steps
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:

@@ -24,7 +24,7 @@ from vgcrl.report import png
 from vgcrl.types import EnvSpec
 
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
-Cell = dict[str, Any]  # a finished program as on disk
+Cell = dict[str, Any]  # a program as on disk
 
 STEPS = 10_000_000  # the paper's
 KEPT = (*training.SUMMARISED, "episode_steps", "F_replay")
@@ -156,9 +156,11 @@ def describe(
     job: Job, config: Config, lines: list[dict[str, Any]], rows: list[dict[str, Any]], episodes: int, aimed: Any
 ) -> Cell:
     """`rows` are what the last evaluation said of each run, `lines` all those on the way."""
-    rows = with_replay(rows)
-    names = [name for name in KEPT if rows[0][name] is not None]  # those that the environment has
-    history = [columns(with_replay(line["seeds"]), config.seeds, names) for line in lines]
+    rows, history = with_replay(rows), [with_replay(line["seeds"]) for line in lines]
+    names = [
+        name for name in KEPT if history[0][0][name] is not None
+    ]  # that the environment has; all are numbers at first
+    told = [columns(each, config.seeds, names) for each in history]
     return {
         "program": job.name,
         "config": dataclasses.asdict(config),
@@ -171,7 +173,7 @@ def describe(
         "episodes": episodes,
         "targets": aimed,
         "final": columns(rows, config.seeds, names),
-        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in history] for k in names}},
+        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in told] for k in names}},
         "strips": {},
         "wall_seconds": round(lines[-1]["wall"], 1),
         "minutes_per_row": round(lines[-1]["wall"] / 60 / len(job.rows), 2),

@@ -68,11 +68,6 @@ def seconds(config: Config, cells: list[Cell]) -> tuple[float, bool]:
     return nearest["wall_seconds"] * runs * config.steps / (nearest["runs"] * nearest["steps"]), True
 
 
-def share_done(run: Path, steps: int) -> float:
-    saved = [int(p.name) for p in (run / "checkpoints").glob("*") if p.name.isdigit()]
-    return min(1.0, max(saved, default=0) / steps)
-
-
 def memory(config: Config) -> float:
     """Of the state of all runs; a checkpoint is about as large."""
     return float(sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(compile_config(config).shapes())))
@@ -83,7 +78,7 @@ def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True)
         return Estimate(job, "done", None, 0.0, True)
     run = run_path(folder, job)
     config = training.read_config(run) if begun(run) else resolve(job.config)
-    done = share_done(run, config.steps)
+    done = min(1.0, training.done(run) / config.steps)
     whole, measured = seconds(config, list(cells.values()))
     state = f"{100 * done:.0f} %" if begun(run) else "to do"
     return Estimate(job, state, memory(config) if sizes else None, (1 - done) * whole, measured)
