@@ -238,6 +238,16 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
     assert outcome.claims[0].verdict == "not shown"
 
 
+@pytest.mark.parametrize(
+    ("measured", "told"),
+    [({}, "a GPU"), ({"measured_on": "a GPU"}, "a GPU"), ({"measured_on": "a CPU"}, "a GPU, measured on a CPU")],
+)
+def test_both_machines_are_told_where_there_were_two(measured, told):
+    job, cell = fake([row()])
+    table = comparison.effort([job], {job.name: cell | {"hardware": "a GPU"} | measured})
+    assert table.rows[0][-1] == f"{told}; vgcrl 0"
+
+
 def test_a_program_takes_as_long_as_one_like_it_did():
     config = resolve(grid.jobs(discrete.GRID, Ask(steps=1_000_000, seeds=2))[0].config)
     assert planning.seconds(config, []) == (planning.assumed(config), False)
