@@ -6,7 +6,7 @@ from pathlib import Path
 
 CACHE = Path(__file__).parent.parent / ".jax_cache"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # also for the commands that tests start
-# Tests compile more than they run. The older emitters take two thirds of the time; a version without them would abort.
+# Tests compile more than they run. The older emitters compile in 60 % of the time; a version without them aborts.
 FLAGS = ["--xla_backend_optimization_level=0"]
 FLAGS += ["--xla_cpu_use_fusion_emitters=false"] if version("jaxlib").startswith("0.10.") else []
 os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
