@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -25,6 +26,7 @@ from vgcrl.errors import UsageError
 from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, Contrast, mark
+from vgcrl.experiments.entries import entries
 from vgcrl.logs import to_json
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -148,7 +150,7 @@ P_HER = Contrast("P-HER helps", "p_her", lambda row: True)
 
 def verdict(higher, without, with_, papers=(0.2, 0.6)):
     job, cell = fake([row(p_her=i, LGR_z=str(papers[i])) for i in (0, 1)], lgr_z=[without, with_])
-    return comparison.verdict(P_HER, comparison.entries([job], {"fake": cell}), higher)
+    return comparison.verdict(P_HER, entries([job], {"fake": cell}), higher)
 
 
 def test_verdicts_are_of_paired_seeds():
@@ -166,15 +168,15 @@ def test_what_a_technique_changes_is_told_pair_by_pair():
     spread = np.array([0.0, 0.4, 0.2])
     job, cell = fake(rows, lgr_z=[spread, spread + [0.29, 0.3, 0.31]], F=[spread, spread - [0.9, 0.0, 0.1]])
     other = job._replace(name="other")  # not run
-    table = comparison.changes("p_her", comparison.entries([job, other], {"fake": cell}), True)
+    table = comparison.changes("p_her", entries([job, other], {"fake": cell}), True)
     assert table.rows == [["fake, plain", "0.300 ± 0.025 ▲", "0.400", "-0.333 ± 1.225 =", "-0.500"]]
-    assert not comparison.changes("sn", comparison.entries([job], {"fake": cell}), True).rows
+    assert not comparison.changes("sn", entries([job], {"fake": cell}), True).rows
 
 
 def test_a_claim_without_its_cells_is_not_tested():
     job, cell = fake([row(p_her=i) for i in (0, 1)])
     other = job._replace(name="other")
-    claim = comparison.verdict(P_HER, comparison.entries([job, other], {"fake": cell}), True)
+    claim = comparison.verdict(P_HER, entries([job, other], {"fake": cell}), True)
     assert claim.verdict == NOT_TESTED
     assert claim.measured is None
     assert "1 of 2 pairs" in claim.sentence
@@ -198,7 +200,7 @@ def test_missing_rows_are_shown_and_counted():
 def test_skills_that_are_known_but_stand_still_are_a_finding():
     rows = [row(), row(p_her=1), row(size=1000), row(size=200)]
     job, cell = fake(rows, lgr_z=[[0.95], [0.95], [0.95], [0.3]], lgr_v=[[1.6], [1.4], [1.3], [1.6]])
-    table = comparison.movement(comparison.entries([job], {"fake": cell}), True)
+    table = comparison.movement(entries([job], {"fake": cell}), True)
     assert table.rows == [["Ant", "1.500", "3", "2", "4", "0.10", "1.20", "–"]]
 
 
@@ -207,7 +209,7 @@ def test_targets_that_the_paper_is_close_to_by_chance_are_slower_than_ours():
 
     def told(z, v, higher=True):
         job, cell = fake([row(LGR_z=z, LGR_v=v), row(p_her=1, LGR_z="0.2", LGR_v="0.1")], lgr_z=0.5, lgr_v=1.5)
-        rows = comparison.entries([job], {"fake": cell})
+        rows = entries([job], {"fake": cell})
         return comparison.slower(rows, higher), comparison.movement(rows, higher).rows[0][-1]
 
     text, cell = told("0.01", "0.3")
@@ -222,7 +224,7 @@ def test_targets_that_the_paper_is_close_to_by_chance_are_slower_than_ours():
 def test_without_target_states_of_good_experts_nothing_is_claimed_of_them(targets):
     job, cell = fake([row()])
     cell["targets"] = targets
-    (entry,) = comparison.entries([job], {"fake": cell})
+    (entry,) = entries([job], {"fake": cell})
     assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
     assert comparison.marked(entry, "F", True) == EQUAL
     assert "0 of 1 rows: 0 better, 0 equal, 0 worse; 1 not judged, 0 not run" in comparison.headline([entry], True)
@@ -246,6 +248,8 @@ def test_both_machines_are_told_where_there_were_two(measured, told):
     job, cell = fake([row()])
     table = comparison.effort([job], {job.name: cell | {"hardware": "a GPU"} | measured})
     assert table.rows[0][-1] == f"{told}; vgcrl 0"
+    table = comparison.effort([job], {job.name: cell | {"versions": {}}})  # trained before lines had them
+    assert table.rows[0][-1] == "a machine; versions not recorded"
 
 
 def test_a_program_takes_as_long_as_one_like_it_did():
@@ -399,10 +403,15 @@ def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, s
             for name in ("config.json", "metrics.jsonl", "policy.safetensors"):
                 shutil.copy(source / name, target)
     monkeypatch.setattr(grid, "train", None)
+    monkeypatch.setattr(training, "versions", lambda: {"jax": "of this machine"})
+    monkeypatch.setattr(training, "hardware", lambda: "this machine")
     capsys.readouterr()
     assert run(tmp_path) == 0
     assert capsys.readouterr().err.count("100 %") == 2
     assert numbers(tmp_path) == numbers(uninterrupted)
+    for cell in (json.loads(p.read_text()) for p in (tmp_path / "discrete-quick" / "cells").glob("*.json")):
+        assert cell["measured_on"] == "this machine" != cell["hardware"]
+        assert cell["versions"]["jax"] == jax.__version__, "of the one that trained it"
 
 
 def test_what_an_experiment_leaves(finished):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.machinery import all_suffixes
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -39,6 +40,10 @@ def hardware() -> str:
     count, kind = jax.device_count(), jax.devices()[0].device_kind
     several = f"{count} × " if count > 1 else ""
     return f"{several}{kind} ({platform.machine()}, {jax.default_backend()}), {cores()} cores"
+
+
+def versions() -> dict[str, str]:
+    return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
 
 
 class Run(NamedTuple):
@@ -177,8 +182,8 @@ def _loop(
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
                 out = jax.device_get(program.evaluate(runs, aims))
-                last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock, "hardware": hardware()}
-                last |= summarise(program, out)
+                last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock}
+                last |= {"hardware": hardware(), "versions": versions(), **summarise(program, out)}
                 checkpoint.save_policy(folder, i * size, policy(config, runs), counted())
                 append_line(folder / "metrics.jsonl", last)
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})

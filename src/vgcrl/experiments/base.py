@@ -7,9 +7,7 @@ goes on. Verdicts are computed from the runs with intervals; nothing is typed in
 import base64
 import csv
 import json
-import platform
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,10 +121,6 @@ def paper_rows(table: str) -> list[dict[str, str]]:
     return [row for row in csv.DictReader(text.splitlines()) if row["table"] == table]
 
 
-def versions() -> dict[str, str]:
-    return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
-
-
 def run_all(experiment: Experiment, quick: bool, folder: Path, say: Say) -> dict[str, Path] | None:
     """Every program of an experiment; None where the user stopped it."""
     configs = experiment.runs(quick)
@@ -185,7 +179,7 @@ def record(
         "claim": claim,
         "command": command,
         "hardware": machine,
-        "versions": versions(),
+        "versions": training.versions(),
         "claims": [claim._asdict() for claim in outcome.claims],
         "tables": {title: table._asdict() for title, table in outcome.tables.items()},
         "finding": outcome.finding,

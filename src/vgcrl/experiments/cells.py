@@ -17,7 +17,7 @@ from PIL import Image
 from vgcrl import filmstrip, targets, training
 from vgcrl.config import Config
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import member, versions
+from vgcrl.experiments.base import member
 from vgcrl.files import put
 from vgcrl.logs import to_json
 from vgcrl.report import png
@@ -178,7 +178,7 @@ def describe(
         "wall_seconds": round(lines[-1]["wall"], 1),
         "minutes_per_row": round(lines[-1]["wall"] / 60 / len(job.rows), 2),
         "hardware": ", ".join(dict.fromkeys(line["hardware"] for line in lines)),
-        "versions": versions(),
+        "versions": lines[-1].get("versions", {}),
     }
 
 

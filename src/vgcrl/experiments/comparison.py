@@ -1,29 +1,24 @@
-"""Programs beside the paper: every published row, the claims by paired seeds, and the learning curves."""
+"""Programs beside the paper: every published row, and the claims by paired seeds."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
 from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
 from vgcrl.experiments.cells import STEPS, Cell, Job, Row
+from vgcrl.experiments.drawings import curves, scatter
+from vgcrl.experiments.entries import COLUMNS, TECHNIQUES, Entry, entries, is_finished, of_bodies, technique
 from vgcrl.figures import LABELS
 from vgcrl.metrics import interval
 from vgcrl.tables import Table, counted, with_interval
 
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
-COLUMNS = {"lgr_v": "LGR_v", "F": "F", "lgr_z": "LGR_z", "lgr_s": "LGR_s"}  # ours -> the paper's
 OURS = {"lgr_v": ("spread_v", "spread_x"), "F": ("F_replay",)}  # beside a metric, what the paper does not have
 AIMED = ("lgr_s", "lgr_v")  # need target states
-POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
-COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 LEGEND = "▲ better, = the paper's value is inside our 95 % interval, ▼ worse"
-TECHNIQUES = {"p_her": "P-HER", "sn": "SN"}
 CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, ▼ for the worse"
 
 
@@ -34,41 +29,6 @@ class Contrast(NamedTuple):
     knob: str  # p_her or sn
     where: Callable[[Row], bool]
     metric: str = "lgr_z"
-
-
-class Entry(NamedTuple):
-    """A row of the table, and the numbers of its seeds where it has been run."""
-
-    row: Row
-    job: Job
-    setting: int
-    cell: Cell | None
-
-    @property
-    def published(self) -> bool:
-        return "F" in self.row
-
-    def values(self, metric: str) -> np.ndarray:
-        """Of each seed; of none where it has not been run, or the environment does not have it."""
-        final = self.cell["final"] if self.cell else {}
-        return np.array(final[metric][self.setting] if metric in final else [], float)
-
-    @property
-    def targets(self) -> dict[str, Any]:
-        """How many, and which share of the experts behind them missed their velocity."""
-        return {"missed": 0.0} | (self.cell["targets"] if self.cell else {"count": 0})
-
-    def paper(self, metric: str) -> float | None:
-        return float(self.row[COLUMNS[metric]]) if self.published and metric in COLUMNS else None
-
-
-def entries(jobs: list[Job], cells: dict[str, Cell]) -> list[Entry]:
-    return [Entry(row, job, i, cells.get(job.name)) for job in jobs for i, row in enumerate(job.rows)]
-
-
-def technique(row: Row) -> str:
-    words = [POSTERIORS[row["posterior"]], *(TECHNIQUES[knob] for knob in ("sn", "p_her") if row[knob] == "1")]
-    return " + ".join(w for w in words if w) or "plain"
 
 
 def mark(values: Any, paper: float | None, higher: bool) -> str:
@@ -121,10 +81,6 @@ def beside(rows: list[Entry], higher: bool) -> Table:
     return Table([*heads, "steps × seeds"], out)
 
 
-def is_finished(cell: Cell) -> bool:
-    return cell.get("finished", True)
-
-
 def so_far(cell: Cell) -> str:
     return "" if is_finished(cell) else ", unfinished"
 
@@ -158,7 +114,8 @@ def where(cell: Cell) -> str:
 
 
 def stack(cell: Cell) -> str:
-    return ", ".join(f"{k} {v}" for k, v in cell["versions"].items())
+    """The software that trained it."""
+    return ", ".join(f"{k} {v}" for k, v in cell["versions"].items()) or "versions not recorded"
 
 
 def pairs(contrast: Contrast, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
@@ -215,10 +172,6 @@ def knows(score: float, higher: bool) -> bool:
 def guesses(score: float, higher: bool) -> bool:
     """Whether it knows next to none; of goals in [−1, 1], who always says 0 has LGR(z) 1/3."""
     return score <= 0.05 if higher else score >= 1 / 3
-
-
-def of_bodies(rows: list[Entry]) -> dict[str, list[Entry]]:
-    return {env: [e for e in rows if e.row["env"] == env] for env in dict.fromkeys(e.row["env"] for e in rows)}
 
 
 def movement(rows: list[Entry], higher: bool) -> Table:
@@ -290,76 +243,6 @@ def extent(jobs: list[Job], cells: dict[str, Cell]) -> str:
 
 def least_to_most(values: Sequence[float], form: str = ",") -> str:
     return " to ".join(f"{x:{form}}" for x in sorted({min(values), max(values)}))
-
-
-def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
-    """Mean over seeds, and from the lowest to the highest; the paper's last value as a cross."""
-    curves = entry.cell["curves"] if entry.cell else {}
-    if metric not in curves:
-        return
-    steps, values = curves["step"], np.array(curves[metric], float)[:, entry.setting]
-    style = "--" if entry.row["p_her"] == "1" else "-"
-    axis.plot(steps, values.mean(axis=1), style, color=colour, linewidth=1.5, label=technique(entry.row))
-    axis.fill_between(steps, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.15, linewidth=0)
-    paper = entry.paper(metric)
-    if paper is not None:
-        axis.plot(steps[-1], paper, "x" if style == "-" else "+", color=colour, clip_on=False, zorder=5)
-
-
-def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v", "spread_v")) -> Figure:
-    """A column for each |G| and a row for each metric; side by side where there is one |G|."""
-    sizes = list(dict.fromkeys(entry.row["goal_dim"] for entry in rows if entry.cell))
-    shape = (len(metrics), len(sizes)) if len(sizes) > 1 else (1, len(metrics))
-    inches = 1.6 + 2.4 * shape[1], 0.6 + 1.8 * shape[0]
-    figure, axes = plt.subplots(*shape, figsize=inches, squeeze=False, layout="constrained")
-    hues = {key: COLOURS[i] for i, key in enumerate(dict.fromkeys((e.row["posterior"], e.row["sn"]) for e in rows))}
-    for i, metric in enumerate(metrics):
-        for j, size in enumerate(sizes):
-            axis = axes.reshape(len(metrics), len(sizes))[i, j]
-            for entry in rows:
-                if entry.row["goal_dim"] == size:
-                    draw_curve(axis, entry, metric, hues[entry.row["posterior"], entry.row["sn"]])
-            axis.set_title(f"{LABELS[metric]}, |G| = {size}", fontsize=9)
-            axis.xaxis.set_major_formatter(EngFormatter())
-            axis.grid(alpha=0.3)
-            axis.tick_params(labelsize=8)
-    handles = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
-    return figure
-
-
-def scatter(rows: list[Entry], higher: bool) -> Figure:
-    """Ours against the paper's, a point per row."""
-    panels = (("lgr_v", False, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
-    figure, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
-    bodies = list(dict.fromkeys(entry.row["env"] for entry in rows if len(entry.values("lgr_z"))))
-    for axis, (metric, logarithmic, up) in zip(axes, panels, strict=True):
-        for entry in rows:
-            values = entry.values(metric)
-            if not len(values) or not np.isfinite(values).all():
-                continue
-            ends = np.abs(np.array([[values.min()], [values.max()]]) - values.mean())
-            colour, fill = COLOURS[1 + bodies.index(entry.row["env"])], entry.row["p_her"] == "1"
-            face = colour if fill else "white"
-            axis.errorbar(entry.paper(metric), values.mean(), ends, fmt="o", color=colour, mfc=face, ms=5, lw=1)
-        low, high = (f(*axis.get_xlim(), *axis.get_ylim()) for f in (min, max))
-        if logarithmic:
-            axis.set(xscale="log", yscale="log")
-            low = (
-                min((x for line in axis.lines for x in (*line.get_xdata(), *line.get_ydata()) if x > 0), default=0.1)
-                / 1.5
-            )
-        axis.plot([low, high], [low, high], color="0.7", linewidth=1, zorder=0)
-        axis.set(
-            title=f"{LABELS[metric]}: {'above' if up else 'below'} the line is better", xlabel="paper", ylabel="ours"
-        )
-        axis.grid(alpha=0.3)
-    for i, body in enumerate(bodies):
-        axes[0].plot([], [], "o", color=COLOURS[1 + i], label=body)
-    axes[0].plot([], [], "o", color="0.4", label="with P-HER")
-    axes[0].plot([], [], "o", color="0.4", mfc="white", label="without")
-    axes[0].legend(fontsize=8)
-    return figure
 
 
 def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, ...], higher: bool) -> Outcome:

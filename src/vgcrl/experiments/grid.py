@@ -22,6 +22,7 @@ from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
 from vgcrl.experiments.cells import EXAM, QUICK_EXAM, STEPS, Cell, Exam, Job, Row, cell_path, run_path
 from vgcrl.experiments.comparison import Contrast
+from vgcrl.experiments.entries import technique
 from vgcrl.tables import aligned, counted
 
 SEEDS = 3  # the paper's
@@ -230,7 +231,7 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
     for job in every:
         cell = found.get(job.name, {"strips": {}})
         for which, (setting, seed) in cell["strips"].items():
-            score, how = cell["final"]["lgr_v"][setting][seed], comparison.technique(job.rows[setting])
+            score, how = cell["final"]["lgr_v"][setting][seed], technique(job.rows[setting])
             title = f"Skills of {job.name}: {which} run by LGR_v, {score:.3f} ({how}, seed {cell['seeds'][seed]})"
             out[title] = f"cells/{job.name}.{which}.png"
     return out
