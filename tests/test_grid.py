@@ -28,6 +28,7 @@ from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, Contrast, mark
 from vgcrl.experiments.entries import entries
 from vgcrl.logs import to_json
+from vgcrl.tables import with_interval
 
 RESULTS = Path(__file__).parents[1] / "results"
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
@@ -372,8 +373,11 @@ def test_a_program_that_was_stopped_is_reported_as_far_as_it_is(small, tmp_path,
     result = json.loads((folder / "result.json").read_text())
     assert result["finding"].count("0 of 2 programs finished and 1 as far as they were trained") == 1
     job = cells.Job("pointmass-G2", tuple(row("pointmass", 2, p_her=i) for i in (0, 1)), None)
-    (claim,) = comparison.compare([job], {job.name: cell}, (P_HER,), True).claims
-    assert claim.sentence == "P-HER helps [so far]"
+    for told, known in ((cell, True), (cell | {"finished": True}, False)):
+        outcome = comparison.compare([job], {job.name: told}, (P_HER,), True)
+        assert outcome.claims[0].sentence == "P-HER helps" + " [so far]" * known
+        labels = outcome.figures["Beside the paper"].axes[0].get_legend_handles_labels()[1]
+        assert ("unfinished" in labels) == known
     (table,) = (t for name, t in result["tables"].items() if "beside the paper" in name)
     assert [row[-1] for row in table["rows"]] == 2 * [f"{last['step']:,} × 2, unfinished"] + 2 * ["not run"]
 
@@ -620,6 +624,15 @@ def test_the_readme_counts_rows_as_the_committed_tables_do(name, phrases):
     section = text[text.index(f"**`vgcrl reproduce {name}`**") :].split(" **")[0]
     for phrase, row in zip(phrases, result["tables"]["Rows against the paper"]["rows"], strict=False):
         assert phrase.format(*row[1:4]) in section
+
+
+def test_the_readme_repeats_the_verdicts_on_continuous_goals():
+    """A line for each technique and a column for each body: the change by paired seeds and in brackets the paper's."""
+    claims = json.loads((RESULTS / "continuous" / "result.json").read_text())["claims"]
+    made = [f"{with_interval(claim['measured'], claim['ci95'])} ({claim['paper']})" for claim in claims]
+    text = (RESULTS.parent / "README.md").read_text()
+    for technique, numbers in (("SN, learned σ", made[:3]), ("P-HER, all posteriors", made[3:])):
+        assert f"| {technique} | {' | '.join(numbers)} |\n" in text
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,7 @@ def verdict(contrast: Contrast, rows: list[Entry], higher: bool) -> Claim:
         return Claim(f"{contrast.sentence} [{why}]", NOT_TESTED, None, None, paper)
     gain = np.concatenate([a.values(metric) - b.values(metric) for a, b in both])
     full = max(change, 0.0) / 2 if up else min(change, 0.0) / 2
-    unfinished = any(a.cell and not is_finished(a.cell) for a, _ in both)
-    sentence = f"{contrast.sentence} [so far]" if unfinished else contrast.sentence
+    sentence = f"{contrast.sentence} [so far]" if any(a.unfinished for a, _ in both) else contrast.sentence
     return Claim(sentence, *judge(gain, least=0, full=full, higher=up), paper=paper)
 
 

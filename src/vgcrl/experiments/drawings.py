@@ -61,8 +61,8 @@ def scatter(rows: list[Entry], higher: bool) -> Figure:
                 continue
             ends = np.abs(np.array([[values.min()], [values.max()]]) - values.mean())
             colour, fill = COLOURS[1 + bodies.index(entry.row["env"])], entry.row["p_her"] == "1"
-            face = colour if fill else "white"
-            axis.errorbar(entry.paper(metric), values.mean(), ends, fmt="o", color=colour, mfc=face, ms=5, lw=1)
+            look = {"fmt": "^" if entry.unfinished else "o", "mfc": colour if fill else "white"}
+            axis.errorbar(entry.paper(metric), values.mean(), ends, color=colour, ms=5, lw=1, **look)
         low, high = (f(*axis.get_xlim(), *axis.get_ylim()) for f in (min, max))
         if logarithmic:
             axis.set(xscale="log", yscale="log")
@@ -79,5 +79,7 @@ def scatter(rows: list[Entry], higher: bool) -> Figure:
         axes[0].plot([], [], "o", color=COLOURS[1 + i], label=body)
     axes[0].plot([], [], "o", color="0.4", label="with P-HER")
     axes[0].plot([], [], "o", color="0.4", mfc="white", label="without")
+    if any(entry.unfinished for entry in rows):
+        axes[0].plot([], [], "^", color="0.4", mfc="white", label="unfinished")
     axes[0].legend(fontsize=8)
     return figure

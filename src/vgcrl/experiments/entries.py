@@ -33,6 +33,11 @@ class Entry(NamedTuple):
         """How many, and which share of the experts behind them missed their velocity."""
         return {"missed": 0.0} | (self.cell["targets"] if self.cell else {"count": 0})
 
+    @property
+    def unfinished(self) -> bool:
+        """Run, but not to its end."""
+        return self.cell is not None and not is_finished(self.cell)
+
     def paper(self, metric: str) -> float | None:
         return float(self.row[COLUMNS[metric]]) if self.published and metric in COLUMNS else None
 
