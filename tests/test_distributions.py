@@ -142,6 +142,20 @@ def test_von_mises_fisher_log_prob(dim, kappa):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("dim", [350, 1000])
+def test_von_mises_fisher_of_many_dimensions(dim):
+    """Where Bessel functions are too small for a number: the density integrates to one, by angles to the direction."""
+    kappa = 5.0
+    dist = VonMisesFisher(f32(direction(dim)), kappa)
+    log_area = np.log(2) + (dim - 1) / 2 * np.log(np.pi) - special.gammaln((dim - 1) / 2)
+    top = dist._constants()[0] + log_area
+    each = lambda t: np.exp(top + kappa * np.cos(t) + (dim - 2) * np.log(np.sin(t)))  # noqa: E731
+    mass, _ = integrate.quad(each, 0, np.pi, points=[np.pi / 2], epsabs=1e-9)
+    along, _ = integrate.quad(lambda t: np.cos(t) * each(t), 0, np.pi, points=[np.pi / 2], epsabs=1e-9)
+    assert mass == pytest.approx(1.0, rel=1e-6)
+    assert dist._constants()[1] == pytest.approx(along, rel=1e-6)
+
+
 def test_normal_moments():
     assert_moments(draw(normal()), MEAN, np.diag(STD**2))
 

@@ -431,6 +431,8 @@ def test_what_an_experiment_leaves(finished):
     last = training.read_lines(finished / "runs" / "pointmass-G2" / "metrics.jsonl")[-1]
     assert np.ravel(cell["final"]["F_replay"]).tolist() == [row["train"]["F"] for row in last["seeds"]]
     assert cell["final"]["F_replay"] == cell["curves"]["F_replay"][-1]
+    assert not any(last["ci95"].values()), "runs of different settings are no sample"
+    assert all(setting["ci95"]["F"] for setting in last["settings"])
     assert {p.name for p in finished.rglob("*.safetensors")} == {"policy.safetensors"}
     assert len(list((finished / "runs").rglob("metrics.jsonl"))) == 2
 

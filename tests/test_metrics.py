@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from vgcrl import metrics
 from vgcrl.goals import Discrete
@@ -33,3 +34,19 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
     assert out["spread_x"] == pytest.approx(distances.var(axis=0).mean() ** 0.5, rel=1e-5)
     assert out["lgr_v"] == pytest.approx(((last[3] - targets[0])[[0, 2]] ** 2).sum(), rel=1e-5)
     assert out["episode_steps"] == pytest.approx(5.0)
+
+
+def test_intervals_are_of_students_t():
+    x = np.random.default_rng(0).normal(3.0, 2.0, 5)
+    assert metrics.interval(x) == pytest.approx(stats.ttest_1samp(x, 0.0).confidence_interval())
+    assert metrics.interval([1.0]) is None
+    assert metrics.interval([2.0, 2.0]) == [2.0, 2.0]
+
+
+def test_the_interval_of_two_rows_is_welchs():
+    """That of the difference of one and the negative of the other, halved; whatever the rows' own levels are."""
+    random = np.random.default_rng(0)
+    one, other = random.normal(50.0, 3.0, 3), random.normal(-40.0, 0.5, 6)
+    low, high = stats.ttest_ind(one, -other, equal_var=False).confidence_interval()
+    assert metrics.interval(one, other) == pytest.approx([low / 2, high / 2])
+    assert metrics.interval(one, other[:1]) is None

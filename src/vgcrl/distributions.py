@@ -225,18 +225,27 @@ class Mixture(Direct):
         return jax.nn.softmax(self.logits) @ jax.vmap(lambda c: c.expect(f))(self.components)
 
 
+def _log_bessel(order: float, kappa: float) -> float:
+    """log I; by its series where it is too small for a number."""
+    scaled = special.ive(order, kappa)
+    if scaled > 1e-290:
+        return math.log(scaled) + kappa
+    series = math.log(special.hyp0f1(order + 1, kappa**2 / 4))
+    return order * math.log(kappa / 2) - math.lgamma(order + 1) + series
+
+
 @functools.lru_cache
 def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, np.ndarray]:
     """Log-normaliser, mean resultant length, and quantiles of the angle to the mean direction."""
     order = dim / 2 - 1
-    log_bessel = math.log(special.ive(order, kappa)) + kappa
+    log_bessel = _log_bessel(order, kappa)
     log_norm = order * math.log(kappa) - (order + 1) * LOG_2PI - log_bessel
-    length = special.ive(order + 1, kappa) / special.ive(order, kappa)
+    length = math.exp(_log_bessel(order + 1, kappa) - log_bessel)
     theta = np.linspace(0, np.pi, 20001)
     density = np.exp(kappa * (np.cos(theta) - 1)) * np.sin(theta) ** (dim - 2)
     cdf = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
     quantiles = np.interp(np.linspace(0, 1, 4097), cdf / cdf[-1], theta)
-    return log_norm, float(length), quantiles
+    return log_norm, length, quantiles
 
 
 class VonMisesFisher(Direct):

@@ -2,6 +2,7 @@
 
 One batch of episodes serves all: the first pursue goals from the prior, the others the goals that stand for
 target states. F and log_q are means over all steps; LGR compares the goal, or target, with the final state.
+The policy acts without noise.
 """
 
 from typing import Any
@@ -67,10 +68,16 @@ def spread(x: Array) -> Array:
     return jnp.sqrt(jnp.mean(jnp.var(x, axis=0)))
 
 
-def interval(values: Any) -> list[float] | None:
-    """95 % Student interval of the mean over runs; undefined for one run."""
-    x = np.asarray(values, np.float64)
-    if len(x) < 2:
+def interval(*rows: Any) -> list[float] | None:
+    """95 % Student interval of the mean over runs; undefined for one run.
+
+    Of several rows of runs it is that of the mean of just these rows: what differs between them is no noise. Their
+    variances may differ (Welch, Satterthwaite).
+    """
+    each = [np.asarray(row, np.float64) for row in rows]
+    if min(map(len, each)) < 2:
         return None
-    half = stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
-    return [float(x.mean() - half), float(x.mean() + half)]
+    mean, parts = np.mean([x.mean() for x in each]), [x.var(ddof=1) / len(x) for x in each]
+    total, spread = sum(parts), sum(part**2 / (len(x) - 1) for part, x in zip(parts, each, strict=True))
+    half = stats.t.ppf(0.975, total**2 / spread) * np.sqrt(total) / len(each) if total else 0.0
+    return [float(mean - half), float(mean + half)]

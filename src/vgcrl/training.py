@@ -85,6 +85,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
 
     record = {"seeds": rows, **over(rows)}
     if config.swept:
+        record["ci95"] = dict.fromkeys(SUMMARISED)  # runs of different settings are no sample
         groups = [rows[i : i + config.seeds] for i in range(0, len(rows), config.seeds)]
         record["settings"] = [{**{k: g[0][k] for k in config.swept}, **over(g)} for g in groups]
     return record

@@ -78,22 +78,22 @@ class Experiment(NamedTuple):
     logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
 
 
-def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
+def judge(*rows: Any, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
     """Holds where the mean reaches `full` and its interval clears `least`; weaker where only the interval does.
 
     Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both.
     """
     sign = 1 if higher else -1
-    x = sign * np.asarray(values, float)
-    ci = interval(x)
+    each = [sign * np.asarray(row, float) for row in rows]
+    mean, ci = float(np.mean([x.mean() for x in each])), interval(*each)
     if ci is None:
-        return NOT_TESTED, float(sign * x.mean()), None
+        return NOT_TESTED, sign * mean, None
     low, high = ci
     if low > sign * least:
-        verdict = HOLDS if x.mean() >= sign * full else WEAKER
+        verdict = HOLDS if mean >= sign * full else WEAKER
     else:
         verdict = FAILS if high < sign * least else NOT_SHOWN
-    return verdict, float(sign * x.mean()), sorted((sign * low, sign * high))
+    return verdict, sign * mean, sorted((sign * low, sign * high))
 
 
 def last_rows(run: Path) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
 OURS = {"lgr_v": ("spread_v", "spread_x"), "F": ("F_replay",)}  # beside a metric, what the paper does not have
 AIMED = ("lgr_s", "lgr_v")  # need target states
 LEGEND = "▲ better, = the paper's value is inside our 95 % interval, ▼ worse"
+NOISE = "Intervals of verdicts are of the mean over the rows named: of what differs between seeds, not between rows."
 CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, ▼ for the worse"
 
 
@@ -147,7 +148,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
 
 
 def verdict(contrast: Contrast, rows: list[Entry], higher: bool) -> Claim:
-    """Of the differences of all pairs and seeds: holds where their mean is at least half the paper's."""
+    """Of the differences by paired seeds: holds where their mean over the rows is at least half the paper's."""
     metric, both = contrast.metric, pairs(contrast, rows)
     up = rises(metric, higher)
     published = [float(a.row[COLUMNS[metric]]) - float(b.row[COLUMNS[metric]]) for a, b in both if a.published]
@@ -157,10 +158,10 @@ def verdict(contrast: Contrast, rows: list[Entry], higher: bool) -> Claim:
     if missing or not both:
         why = f"{missing} of {len(both)} pairs of rows {NOT_RUN}" if both else "not part of this run"
         return Claim(f"{contrast.sentence} [{why}]", NOT_TESTED, None, None, paper)
-    gain = np.concatenate([a.values(metric) - b.values(metric) for a, b in both])
+    gains = [a.values(metric) - b.values(metric) for a, b in both]
     full = max(change, 0.0) / 2 if up else min(change, 0.0) / 2
     sentence = f"{contrast.sentence} [so far]" if any(a.unfinished for a, _ in both) else contrast.sentence
-    return Claim(sentence, *judge(gain, least=0, full=full, higher=up), paper=paper)
+    return Claim(sentence, *judge(*gains, least=0, full=full, higher=up), paper=paper)
 
 
 def knows(score: float, higher: bool) -> bool:
@@ -266,5 +267,5 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, 
             tables[f"What {name} changes, by paired seeds: {CHANGED}"] = changes(knob, rows, higher)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
-    finding = " ".join((headline(table, higher), extent(jobs, cells), slower(table, higher))).strip()
+    finding = " ".join((headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)).replace("  ", " ")
     return Outcome(claims, tables, figures, finding)
