@@ -100,6 +100,45 @@ class Chatty(Whole):
         print("welcome")
 
 
+class Scalar(gymnasium.Env):
+    """Observations and actions without any axis."""
+
+    observation_space = action_space = spaces.Box(-1, 1, ())
+
+    def reset(self, *, seed=None, options=None):
+        return np.float32(0), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return action, 0.0, False, False, {}
+
+    def close(self):
+        raise RuntimeError("closed twice")
+
+
+class Switches(Whole):
+    action_space = spaces.Box(0, 1, (4,), bool)
+
+
+class Lost(Whole):
+    """From its second start on it does not know where it is."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,))
+    action_space = spaces.Box(-1, 1, (1,))
+    starts = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.starts += 1
+        return np.full(1, np.nan if self.starts > FIRST_STARTS else 0.0, np.float32), {}
+
+    def step(self, action):
+        return action, 0.0, False, False, {}
+
+
+FIRST_STARTS = 1
+gymnasium.register("Scalar-v0", Scalar, max_episode_steps=6)
+gymnasium.register("Switches-v0", Switches, max_episode_steps=6)
+gymnasium.register("Lost-v0", Lost, max_episode_steps=6)
 gymnasium.register("Chatty-v0", Chatty, max_episode_steps=6)
 gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
 gymnasium.register("Echo-v0", Echo, max_episode_steps=6)

@@ -108,12 +108,18 @@ def test_lgr_of_a_gymnasium_environment():
     targets = [[ARENA / 2, 0.0, 0.0, 0.0]]
     theirs = vgcrl.lgr(controller, lambda s: s[:2], Wrapped(), targets, max_steps=native.spec.horizon)
     assert theirs == pytest.approx(vgcrl.lgr(controller, lambda s: s[:2], "pointmass", targets), rel=1e-3)
+    with pytest.raises(ValueError, match="no time limit"):
+        vgcrl.lgr(controller, lambda s: s[:2], Wrapped(), targets)
+    limited = gymnasium.wrappers.TimeLimit(Wrapped(), native.spec.horizon)
+    assert vgcrl.lgr(controller, lambda s: s[:2], limited, targets) == theirs
+    with pytest.raises(ValueError, match="valid: finite numbers"):
+        vgcrl.lgr(lambda obs, z: [np.nan, 0.0], lambda s: s[:2], limited, targets)
 
 
 def test_numbers_of_numpy_and_whole_floats_are_numbers(monkeypatch):
     monkeypatch.setattr(training, "start", lambda config, *_, **__: json.loads(config.to_json()))  # as a run is saved
     given = TINY | {"steps": 1.6e2, "envs": np.int64(4), "spectral_norm": np.array([0.0, 2.0]), "seeds": 1}
-    config = vgcrl.train("diayn", features=[0, 1], learning_rate=np.float32(1e-3), **given)
+    config = vgcrl.train("diayn", features=[0, 1], learning_rate=np.array(1e-3), **given)
     assert (config["steps"], config["envs"], config["features"]) == (160, 4, "0,1")
     assert config["spectral_norm"] == [0.0, 2.0]
     assert {name: type(config[name]) for name in ("steps", "envs")} == {"steps": int, "envs": int}

@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +67,12 @@ BAD = {
     "feature twice": (["train", "--features", "0,0"], "--features '0,0'"),
     "unknown engine": (["train", "--engine", "brax"], "--engine 'brax'"),
     "engine that cannot": (["train", "--engine", "mjx"], "--engine mjx"),
+    "more dimensions than can be": (["train", "--dims", "2147483647"], "--dims 2147483647"),
+    "components of one": (["train", "--components", "3"], "--components does not apply to --posterior categorical"),
+    "sigma of a network": (["train", "vgcrl", "--sigma", "2"], "--sigma does not apply to --posterior gaussian;"),
+    "state of nothing": (["train", "--relabel-state", "later"], "--relabel-state does not apply without relabelling"),
+    "episodes past any replay": (["train", "--horizon", "2147483647"], "--horizon 2147483647"),
+    "replay for long episodes": (["train", "--horizon", "1000", "--replay", "20000"], "episodes of 1000 steps"),
     "tiny replay": (["train", "--replay", "10"], "--replay 10"),
     "odd ratio": (["train", "--updates-per-step", "0.3141592653"], "--updates-per-step"),
     "knobs of unlike length": (["train", "--learning-rate", "1,2,3", "--spectral-norm", "1,2"], "--spectral-norm"),
@@ -441,3 +449,12 @@ def test_targets_that_are_none(name, trained, tmp_path, capsys):
 def test_a_result_that_is_none_cannot_be_reported(text, tmp_path, capsys):
     (tmp_path / "result.json").write_text(text)
     assert refused(capsys, "report", tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.4])
+def test_interrupted_while_it_is_being_imported(seconds):
+    command = [sys.executable, "-m", "vgcrl", "list", "methods"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    assert "Traceback" not in process.communicate()[1]

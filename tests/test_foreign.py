@@ -88,6 +88,15 @@ def test_actions_of_whole_numbers():
     worlds.close()
 
 
+def test_actions_that_are_switches():
+    worlds = Foreign("foreign_envs:Switches-v0", 1, 1, horizon=6, workers=0)
+    keys = np.zeros((1, 2), np.uint32)
+    worlds.reset(keys)
+    seen = worlds.step(np.array([[[-1.0, -0.2, 0.2, 1.0]]], np.float32), keys, 0).next_obs
+    assert seen.ravel().tolist() == [0, 0, 1, 1]
+    worlds.close()
+
+
 def test_actions_are_in_the_space():
     """At its bounds too, where single precision is past them; with one bound, within 2 of it; never a fraction."""
     from gymnasium import spaces
@@ -254,6 +263,13 @@ def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path):
     assert vgcrl.lgr(full, policy.embed, env, -asked, dims=(4, 5)) == 8
 
 
+def test_a_policy_for_a_world_of_one_number(tmp_path):
+    """Its environment also fails to close."""
+    name = "foreign_envs:Scalar-v0"
+    run = vgcrl.train(env=name, out=tmp_path / "run", **{**TINY, "steps": 32, "envs": 2, "horizon": 6, "seeds": 1})
+    assert vgcrl.load(run.dir).act(np.float32(0.3), z=0).shape == ()
+
+
 def test_no_time_limit():
     name = "foreign_envs:Endless-v0"
     assert foreign.horizon(name) is None
@@ -343,6 +359,26 @@ def test_an_environment_that_fails_in_the_first_evaluation(tmp_path, capsys):
     said = capsys.readouterr().err.splitlines()
     assert said == ["foreign_envs:Lame-v0: engine gymnasium", "vgcrl: foreign_envs:Lame-v0: RuntimeError: no power"]
     assert not out.exists(), "so that the same command may be tried again"
+
+
+@pytest.mark.parametrize("where", ["real", "link"])
+def test_a_folder_that_was_there_is_left_as_it_was(where, tmp_path, capsys):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(tmp_path / where), *flags(horizon=6)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("RuntimeError: no power")
+    assert not list((tmp_path / "real").iterdir())
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(("starts", "told"), [(0, "of seed 0 at its start"), (1, "of seed 0 at step 24")])
+def test_a_start_that_is_not_finite_is_told(starts, told, tmp_path, capsys, monkeypatch):
+    import foreign_envs
+
+    monkeypatch.setattr(foreign_envs, "FIRST_STARTS", starts)
+    assert main(["train", "--env", "foreign_envs:Lost-v0", "--out", str(tmp_path / "run"), *flags(horizon=6)]) == 2
+    assert f"observation not finite in environment 0 {told}" in capsys.readouterr().err.splitlines()[-1]
+    assert (tmp_path / "run").exists() == bool(starts)
 
 
 def test_what_an_environment_prints_is_not_the_answer(tmp_path, capsys):

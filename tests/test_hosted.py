@@ -57,6 +57,17 @@ def leaves(tree):
     return [np.asarray(x) for x in jax.tree.leaves(plain)]
 
 
+def test_a_program_does_not_grow_with_the_steps_between_updates():
+    def size(ratio):
+        p = program.take_apart(resolve(Config(**{**TINY, "envs": 1, "updates_per_step": ratio})))
+        run = jax.eval_shape(
+            partial(program.init, p, obs=None), *jax.tree.map(lambda x: x[0], program.run_axis(p.config))
+        )
+        return len(str(jax.make_jaxpr(partial(program.advance, p))(run, 0, 1)).splitlines())
+
+    assert size(0.25) == size(0.002)
+
+
 @pytest.mark.parametrize(
     "ratio", [0.5, pytest.param(0.125, marks=pytest.mark.slow)]
 )  # several updates an iteration; several steps

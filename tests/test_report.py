@@ -1,5 +1,6 @@
 """What a report draws, from known numbers."""
 
+import numpy as np
 import pytest
 
 from vgcrl.figures import curves
@@ -23,6 +24,12 @@ def test_f_on_replay_is_dotted_beside_f():
     thick = [list(x.get_ydata()) for x in first.lines if x.get_linewidth() == 2]
     assert thick == [[0, -8], [0, 2]]
     assert not [x for x in second.lines if x.get_linestyle() == ":"]
+
+
+def test_what_some_runs_lost_is_drawn_of_the_others():
+    (axis,) = curves([line(0, [0, 0, 0, 0], [0, 0, 0, 0]), line(10, [None, 1, 2, 3], [1, 2, 0, 1])], ("F",)).axes
+    thin = [list(x.get_ydata()) for x in axis.lines if x.get_linewidth() == 1]
+    np.testing.assert_equal(thin, [[0, np.nan], [0, 1], [0, 2], [0, 3]])
 
 
 def test_the_same_numbers_are_the_same_drawing():

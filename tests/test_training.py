@@ -12,11 +12,12 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from safetensors.numpy import load_file
 
 import vgcrl
 from tiny import TINY, flags
-from vgcrl import training
+from vgcrl import figures, training
 from vgcrl.cli import main
 from vgcrl.config import Config, resolve
 from vgcrl.envs import ENVS, Env
@@ -106,12 +107,15 @@ def test_interrupted_run_saves_and_resumes(whole, tmp_path):
     assert_same_state(whole, out)
 
 
-def test_extended_run_equals_a_longer_one(whole, tmp_path):
+def test_extended_run_equals_a_longer_one(whole, tmp_path, capsys):
     out = tmp_path / "short"
     assert main(["train", "--out", str(out), *flags(steps=320)]) == 0
     assert main(["resume", str(out), "--steps", "640"]) == 0
     assert_same_state(whole, out)
     assert json.loads((out / "config.json").read_text())["steps"] == 640
+    assert main(["resume", str(out), "--steps", "639"]) == 0, "whole iterations are done of what is asked for"
+    assert main(["resume", str(out), "--steps", "600"]) == 2
+    assert "--steps 600 is less than the 640 already done" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "missing"])
@@ -210,7 +214,7 @@ def test_where_every_run_diverges_training_stops(tmp_path, capsys):
     assert newest(out).exists()
 
 
-def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys):
+def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys, monkeypatch):
     out = tmp_path / "half"
     assert main(["train", "--out", str(out), *flags(), "--learning-rate", "1e-3,1e15"]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "diverged" in line]
@@ -221,6 +225,13 @@ def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys)
         sound = row["train"]["actor_loss"] is not None
         assert sound == (row not in lost)
         assert row["lgr_s"] is not None, "states stay numbers"
+    drawn = []
+    monkeypatch.setattr(figures, "curves", lambda lines, names: drawn.append(names) or Figure())
+    last = json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])
+    last["mean"]["F"] = last["seeds"][0]["F"] = None  # as of a q that diverged
+    (out / "metrics.jsonl").write_text(json.dumps(last) + "\n")
+    assert main(["report", str(out)]) == 0
+    assert drawn == [("F", "lgr_z", "lgr_s")], "the other runs have them"
 
 
 def test_checkpoints_hold_no_pickle(whole):
@@ -310,10 +321,19 @@ def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
     assert "mid-episode" not in capsys.readouterr().err, "nothing to go on with"
 
 
-def test_where_all_steps_are_random_it_is_told(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"steps": 64}, "--random-steps 64 comes first, of --steps 64"),
+        ({"steps": 128, "batch": 128}, "--batch 128 comes first, of --steps 128"),
+        ({"steps": 68}, ""),
+    ],
+)
+def test_where_nothing_will_be_learned_it_is_told(changes, told, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(training, "_loop", lambda *_: None)
-    training.start(Config(**TINY | {"steps": 64}), tmp_path / "run")
-    assert "nothing will be learned: of --steps 64 the first 64 are random" in capsys.readouterr().err
+    training.start(Config(**TINY | {"updates_per_step": 1.0} | changes), tmp_path / "run")
+    said = capsys.readouterr().err
+    assert said.strip() == (f"nothing will be learned: {told}" if told else "")
 
 
 def test_code_in_the_folder_of_a_run_is_known_as_such(tmp_path, monkeypatch):

@@ -40,6 +40,7 @@ def _to_config(values: dict[str, Any]) -> Config:
         return int(x) if name in whole and isinstance(x, float) and x.is_integer() else x
 
     def value(name: str, x: Any) -> Any:
+        x = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
         if name in tuples and x is not None:
             return tuple(number(name, each) for each in (x if isinstance(x, (Sequence, np.ndarray)) else (x,)))
         if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
@@ -165,13 +166,18 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
 
 
 def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
-    if max_steps is None and (env.spec is None or env.spec.max_episode_steps is None):
+    if max_steps is None and not foreign.is_limited(env):
         raise ValueError("this environment has no time limit: give max_steps")
+
+    def checked(action: Any) -> Any:
+        if not np.isfinite(np.asarray(action, np.float64)).all():
+            raise ValueError(f"the policy gave the action {action}; valid: finite numbers")
+        return action
 
     def episode(act: Callable, seed: int) -> Any:
         obs, _ = env.reset(seed=seed)
         for _ in itertools.count() if max_steps is None else range(max_steps):
-            obs, _, terminated, truncated, _ = env.step(act(obs))
+            obs, _, terminated, truncated, _ = env.step(checked(act(obs)))
             if terminated or truncated:
                 break
         return obs

@@ -14,7 +14,7 @@ from vgcrl.errors import UsageError, hint
 from vgcrl.learner import CRITICS
 from vgcrl.methods import METHODS
 from vgcrl.networks import INPUTS
-from vgcrl.posteriors import LINEAR
+from vgcrl.posteriors import LINEAR, OPTIONS
 from vgcrl.relabel import RELABELS
 from vgcrl.replay import LATER, rows_needed
 from vgcrl.types import EnvSpec
@@ -152,6 +152,9 @@ class Config:
         return Config(**typed)
 
 
+DEFAULTS = {f.name: f.default for f in dataclasses.fields(Config)}
+
+
 @functools.lru_cache(maxsize=64)
 def _specification(c: Config) -> EnvSpec:
     if c.native:
@@ -218,10 +221,11 @@ def _check_types(c: Config) -> None:
 
 def _check_numbers(c: Config) -> None:
     """Ranges of plain numbers: name -> (least, largest, what is valid)."""
-    whole = ("steps", "envs", "dims", "projection_dim", "goal_dim", "components")
+    whole = ("steps", "envs", "goal_dim", "components")
     whole += ("horizon", "replay", "evaluate_every", "checkpoint_every")
     most = dict.fromkeys(whole, LARGEST)
-    most |= {"seeds": 2**16, "hidden": 2**16, "batch": 2**20, "evaluate_episodes": EPISODES}
+    most |= dict.fromkeys(("seeds", "hidden", "dims", "projection_dim"), 2**16)
+    most |= {"batch": 2**20, "evaluate_episodes": EPISODES}
     ranges: dict[str, tuple[float, float, str]] = {k: (1, v, f"an integer from 1 to {v}") for k, v in most.items()}
     ranges |= {
         "seed": (0, LARGEST, f"an integer from 0 to {LARGEST}"),
@@ -347,8 +351,13 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         raise UsageError(f"--posterior {posterior} needs pictures, {c.env} has numbers; valid: --env pixel-pointmass")
     if posterior.endswith("-conv") and indices != spec.features:
         raise UsageError(f"--posterior {posterior} sees the whole picture; valid: without --features")
-    if relabel == "none" and any(c.relabel_fraction or ()):
-        raise UsageError("--relabel-fraction does not apply without relabelling; valid: --relabel her or p-her with it")
+    state = c.relabel_state if c.relabel_state != DEFAULTS["relabel_state"] else None
+    for name, given in (("relabel_fraction", any(c.relabel_fraction or ())), ("relabel_state", state)):
+        if relabel == "none" and given:
+            raise UsageError(f"{flag(name)} does not apply without relabelling; valid: --relabel her or p-her with it")
+    for name, users in OPTIONS.items():
+        if getattr(c, name) != DEFAULTS[name] and posterior not in users:
+            raise UsageError(f"{flag(name)} does not apply to --posterior {posterior}; valid with: {', '.join(users)}")
     rate = c.posterior_learning_rate
     return dataclasses.replace(
         c,
@@ -361,6 +370,22 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         posterior_learning_rate=rate if rate is not None else tuple(method.posterior_rate * x for x in c.learning_rate),
         target_entropy=c.target_entropy if c.target_entropy is not None else -spec.action_dim / 2,
     )
+
+
+def _enough_replay(given: Config, envs: int, horizon: int) -> int:
+    """For the episodes under way and one more of each environment, unless told that it is to be less."""
+    rows, long = rows_needed(horizon), f"episodes of {horizon} steps"
+    if rows > LARGEST:
+        raise UsageError(
+            f"--horizon {horizon} is too long for any replay; valid: at most {(LARGEST - rows_needed(0)) // 2}"
+        )
+    if rows * envs > LARGEST:
+        raise UsageError(f"--envs {envs} is too many for {long}; valid: at most {LARGEST // rows}")
+    if given.replay is not None:
+        raise UsageError(
+            f"--replay {given.replay} is too small for {envs} environments with {long}; valid: at least {rows * envs}"
+        )
+    return rows * envs
 
 
 def resolve(c: Config) -> Config:
@@ -377,6 +402,7 @@ def resolve(c: Config) -> Config:
     if c.relabel is not None:
         one_of("--relabel", c.relabel, RELABELS)
     _check_numbers(c)
+    given = c
     c = _resolve_env(c)
     spec = c.specification
     c = _resolve_method(c, spec)
@@ -385,11 +411,7 @@ def resolve(c: Config) -> Config:
             f"{', '.join(map(flag, c.swept))} differ in length; valid: one value, or equally many for each knob"
         )
     if c.rows < rows_needed(spec.horizon):
-        least = rows_needed(spec.horizon) * c.envs
-        if least > LARGEST:
-            most = LARGEST // rows_needed(spec.horizon)
-            raise UsageError(f"--envs {c.envs} is too many for episodes of {spec.horizon} steps; valid: at most {most}")
-        raise UsageError(f"--replay {c.replay} is too small for {c.envs} environments; valid: at least {least}")
+        c = dataclasses.replace(c, replay=_enough_replay(given, c.envs, spec.horizon))
     n, _ = c.schedule
     least = n * c.envs if c.native else 4 * c.evaluate_episodes * spec.horizon  # on the host episodes are not cheap
     every = c.evaluate_every if c.evaluate_every is not None else max(c.steps // 20, least)

@@ -157,7 +157,7 @@ def absorb(p: Parts, run: RunState, env: Any, action: Array, out: Step, clock: A
     """What came of the actions, into replay; new goals where episodes ended."""
     scene = run.scene
     transition = Transition(scene.obs, action, out.next_obs, scene.z, out.terminal)
-    wrong = ~jnp.isfinite(out.next_obs).all(axis=-1)
+    wrong = ~(jnp.isfinite(out.next_obs) & jnp.isfinite(out.obs)).all(axis=-1)
     first = (run.fault[0] < 0) & wrong.any()
     here = jnp.stack([clock * p.config.envs, jnp.argmax(wrong).astype(jnp.int32)])
     return run._replace(
@@ -216,23 +216,20 @@ def enough(p: Parts, i: Any) -> Any:
     return i * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
 
 
-def iterate(p: Parts, i: Array, run: RunState) -> RunState:
-    """In a native environment."""
-    for j in range(p.collects):
-        clock = i * p.collects + j
-        keys = keys_at(run, clock)
-        action = decide(p, run, clock, keys.act)
-        if j == p.collects - 1:
-            skip = lambda run, key: (run.learner, run.info)  # noqa: E731
-            state, info = jax.lax.cond(enough(p, i), partial(learn, p), skip, run, keys.learn)
-            run = run._replace(learner=state, info=info)
-        env, out = worlds(p, run.knobs, p.config.envs).step(run.scene.env, action, keys.env)
-        run = absorb(p, run, env, action, out, clock, keys.goals)
-    return run
+def step(p: Parts, clock: Array, run: RunState) -> RunState:
+    """In a native environment; the last of an iteration learns too."""
+    keys = keys_at(run, clock)
+    action = decide(p, run, clock, keys.act)
+    skip = lambda run, key: (run.learner, run.info)  # noqa: E731
+    due = (clock % p.collects == p.collects - 1) & enough(p, clock // p.collects)
+    state, info = jax.lax.cond(due, partial(learn, p), skip, run, keys.learn)
+    run = run._replace(learner=state, info=info)
+    env, out = worlds(p, run.knobs, p.config.envs).step(run.scene.env, action, keys.env)
+    return absorb(p, run, env, action, out, clock, keys.goals)
 
 
 def advance(p: Parts, run: RunState, first: Array, count: Array) -> RunState:
-    return jax.lax.fori_loop(first, first + count, partial(iterate, p), run)
+    return jax.lax.fori_loop(first * p.collects, (first + count) * p.collects, partial(step, p), run)
 
 
 def best(p: Parts, run: RunState, obs: Array, z: Array) -> Array:

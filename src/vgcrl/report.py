@@ -64,7 +64,7 @@ def run_page(folder: Path) -> Page:
         )
     first = jax.tree.map(lambda x: x[0], runs)
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
-    names = tuple(n for n in shown if lines[-1]["mean"][n] is not None)
+    names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
     sections = [
         Section("Metrics at the last evaluation", table=metrics_table(lines[-1])),
         Section("Learning curves", figure=svg(figures.curves(lines, names)), caption=CURVES),

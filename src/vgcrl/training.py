@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import all_suffixes
 from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -136,6 +137,23 @@ def _check_finite(program: Program, runs: RunState) -> None:
             )
 
 
+def _check_start(program: Program, runs: RunState) -> None:
+    wrong = np.argwhere(~np.isfinite(np.asarray(runs.scene.obs)).all(axis=-1))
+    for run, env in wrong[:1]:
+        seed = program.config.seed + run % program.config.seeds
+        where = f"in environment {env} of seed {seed} at its start"
+        raise UsageError(f"{program.config.env}: observation not finite {where}")
+
+
+def _note_idle(program: Program, display: Display) -> None:
+    """Where training would end before it begins to learn."""
+    config, size = program.config, program.steps_per_iteration
+    name, least = max((("random_steps", config.random_steps), ("batch", config.batch)), key=itemgetter(1))
+    last = (-(-config.steps // size) - 1) * size
+    if last < least:
+        display.note(f"nothing will be learned: {flag(name)} {least} comes first, of --steps {config.steps}")
+
+
 def _check_diverged(config: Config, line: dict[str, Any], told: set[int], say: Callable[[str], None]) -> None:
     """A run whose numbers are lost is told once, and the others go on; where all are, training stops."""
     lost = {r for r, row in enumerate(line["seeds"]) if np.isnan([*row["train"].values()]).any()}
@@ -222,6 +240,15 @@ def _check_free(folder: Path) -> None:
         raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
 
 
+def _clear(folder: Path, keep: bool) -> None:
+    """As it was before: empty, or not there."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not keep:
+            folder.rmdir()
+
+
 def _write_config(folder: Path, config: Config) -> None:
     path, text = folder / "config.json", config.to_json()
     if not path.exists() or path.read_text() != text:
@@ -248,7 +275,9 @@ def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated
         _check_free(folder)
     program = compile_config(config)
     runs = jax.block_until_ready(program.init())
+    _check_start(program, runs)
     try:
+        found = folder is not None and folder.exists()
         folder = folder or _fresh_folder(config)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -259,15 +288,12 @@ def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated
         _write_config(folder, config)
         if chosen and not (config.native or quiet):
             display.note(f"{config.env}: engine {config.engine}")
-        if config.random_steps >= config.steps:
-            display.note(
-                f"nothing will be learned: of --steps {config.steps} the first {config.random_steps} are random"
-            )
+        _note_idle(program, display)
         try:
             return _loop(program, folder, runs, START, display, evaluated)
         except Broken:
             if not checkpoint.saved(folder):
-                shutil.rmtree(folder)  # was empty, and the command may be tried again
+                _clear(folder, found)  # the command may be tried again
             raise
 
 
@@ -335,8 +361,8 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evalu
         program = compile_config(config)
         if checkpoint.saved(folder):
             runs, counters, saved = checkpoint.newest(folder, program.shapes(), display.note)
-            if steps is not None and steps < counters["step"]:
-                done = counters["step"]
+            size, done = program.steps_per_iteration, counters["step"]
+            if steps is not None and -(-steps // size) * size < done:
                 raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
             runs, exact = program.enter(runs, saved)
             if not exact and counters["step"] < config.steps:

@@ -62,9 +62,9 @@ class EnvSpec(NamedTuple):
     def native(self, action: np.ndarray) -> np.ndarray:
         """From [−1, 1] as the environment takes it: not past a bound by rounding, the nearest where it has integers."""
         inside = np.clip(self.scale(action.astype(np.float64)), self.action_low, self.action_high)
-        whole = np.rint(inside) if np.issubdtype(self.action_dtype, np.integer) else inside
+        whole = np.rint(inside) if np.dtype(self.action_dtype).kind in "iub" else inside
         shape = self.action_shape if self.action_shape is not None else (self.action_dim,)
-        return whole.reshape(*action.shape[:-1], *shape).astype(self.action_dtype)
+        return whole.reshape((*action.shape[:-1], *shape)).astype(self.action_dtype)
 
     def unscale(self, action: Any) -> Any:
         """Back to [−1, 1]."""

@@ -98,6 +98,16 @@ def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.where(low < -UNBOUNDED, -math.inf, low), np.where(high > UNBOUNDED, math.inf, high)
 
 
+def is_limited(env: Any) -> bool:
+    """Whether its episodes end in time: as registered, or by a wrapper."""
+    layer = env
+    while layer is not env.unwrapped:
+        if type(layer).__name__ == "TimeLimit":
+            return True
+        layer = layer.env
+    return env.spec is not None and env.spec.max_episode_steps is not None
+
+
 def describe(env: Any, horizon: int) -> EnvSpec:
     low, high = _bounds(env.observation_space)
     action_low, action_high = _bounds(env.action_space)
@@ -137,7 +147,8 @@ class Part:
         self.time = np.zeros(len(rows), np.int32)
 
     def _flat(self, obs: Any) -> np.ndarray:
-        return np.array(obs, np.float32).reshape(self.width)  # a copy: an environment may reuse its array
+        with np.errstate(over="ignore"):  # what is too large is not finite, and told as such
+            return np.array(obs, np.float32).reshape(self.width)  # a copy: an environment may reuse its array
 
     def _start(self, places: list[int], keys: np.ndarray, clock: int) -> np.ndarray:
         where = [divmod(self.rows[i], self.count) for i in places]
@@ -255,7 +266,8 @@ class Foreign:
             raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
         self.name, self.shape = name, (runs, count)
         self.spec = describe(example, horizon)
-        example.close()
+        with contextlib.suppress(Exception):  # of the user's
+            example.close()
         rows = runs * count
         hands = min(workers or cores(), rows)
         self.rows = [range(rows * i // hands, rows * (i + 1) // hands) for i in range(hands)]

@@ -32,4 +32,10 @@ POSTERIORS = {
 # Those with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features that takes beyond the dimensions of a goal.
 LINEAR = {"categorical": 0, "vmf": 0, "state-fixed": 1, "linear-fixed": 1, "gaussian-fixed": 1}
 
-__all__ = ["LINEAR", "POSTERIORS", "Build", "Distribution", "Posterior", "Seen"]
+# Options that only some have.
+OPTIONS = {
+    "sigma": tuple(name for name in POSTERIORS if name.endswith(("-fixed", "-huber", "-global", "-global-full"))),
+    "components": ("gmm",),
+}
+
+__all__ = ["LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "Seen"]
