@@ -16,6 +16,7 @@ from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
 from vgcrl.experiments.spectral import roughness
 from vgcrl.report import markdown
+from vgcrl.tables import with_interval
 
 RESULTS = Path(__file__).parents[1] / "results"
 NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
@@ -132,3 +133,26 @@ def test_report_of_an_experiment_and_a_bad_name(small, tmp_path, capsys):
     assert main(["reproduce", "wind", "--out", str(tmp_path)]) == 2
     assert "did you mean windy" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_the_readme_repeats_what_replay_does_to_spectral_normalisation():
+    """Every run that kept all, by |G|: ours and the paper's."""
+    published = {(row["goal_dim"], row["sn"]): row for row in paper_rows("pointmass_sn")}
+    made = []
+    for folder in sorted((RESULTS / "spectral-replay").glob("G*-30000")):
+        config, *_, last = (json.loads(x) for x in [(folder / "config.json").read_text(), *lines(folder)])
+        assert config["replay"] == config["steps"] == last["step"]
+        for setting in last["settings"]:
+            paper = published[str(config["goal_dim"]), str(int(setting["spectral_norm"] > 0))]
+            log_q, lgr_z, lgr_s = (
+                with_interval(setting["mean"][n], setting["ci95"][n]) for n in ("log_q", "lgr_z", "lgr_s")
+            )
+            how = f"SN {setting['spectral_norm']:g}" if setting["spectral_norm"] else "no SN"
+            label = f"\\|G\\| = {config['goal_dim']}, {how}"
+            made.append(f"| {label} | {log_q} | {paper['F']} | {lgr_z} | {paper['LGR_z']} | {lgr_s} |\n")
+    assert "".join(made) in (RESULTS.parent / "README.md").read_text()
+    assert len(made) >= 4
+
+
+def lines(folder):
+    return (folder / "metrics.jsonl").read_text().splitlines()
