@@ -351,8 +351,8 @@ def _resolve_method(c: Config, spec: EnvSpec) -> Config:
         raise UsageError(f"--posterior {posterior} needs pictures, {c.env} has numbers; valid: --env pixel-pointmass")
     if posterior.endswith("-conv") and indices != spec.features:
         raise UsageError(f"--posterior {posterior} sees the whole picture; valid: without --features")
-    state = c.relabel_state if c.relabel_state != DEFAULTS["relabel_state"] else None
-    for name, given in (("relabel_fraction", any(c.relabel_fraction or ())), ("relabel_state", state)):
+    state = c.relabel_state != DEFAULTS["relabel_state"]
+    for name, given in {"relabel_fraction": any(c.relabel_fraction or ()), "relabel_state": state}.items():
         if relabel == "none" and given:
             raise UsageError(f"{flag(name)} does not apply without relabelling; valid: --relabel her or p-her with it")
     for name, users in OPTIONS.items():

@@ -39,8 +39,8 @@ def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], flo
 
 def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:
     """Each seed thin, their mean thick, over environment steps; a colour per setting. Dotted: F on replay, the mean."""
-    figure, grid = plt.subplots(1, len(names), figsize=(3.6 * len(names), 2.8), squeeze=False, layout="constrained")
-    (axes,) = grid
+    size = 3.6 * len(names), 2.8
+    figure, (axes,) = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
     steps = [line["step"] for line in lines]
     settings = [
         ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])

@@ -78,6 +78,6 @@ def interval(*rows: Any) -> list[float] | None:
     if min(map(len, each)) < 2:
         return None
     mean, parts = np.mean([x.mean() for x in each]), [x.var(ddof=1) / len(x) for x in each]
-    total, spread = sum(parts), sum(part**2 / (len(x) - 1) for part, x in zip(parts, each, strict=True))
-    half = stats.t.ppf(0.975, total**2 / spread) * np.sqrt(total) / len(each) if total else 0.0
+    total, squares = sum(parts), sum(part**2 / (len(x) - 1) for part, x in zip(parts, each, strict=True))
+    half = stats.t.ppf(0.975, total**2 / squares) * np.sqrt(total) / len(each) if total else 0.0
     return [float(mean - half), float(mean + half)]

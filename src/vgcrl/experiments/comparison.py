@@ -267,5 +267,6 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, 
             tables[f"What {name} changes, by paired seeds: {CHANGED}"] = changes(knob, rows, higher)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
-    finding = " ".join((headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)).replace("  ", " ")
+    told = (headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)
+    finding = " ".join(filter(None, told))
     return Outcome(claims, tables, figures, finding)

@@ -32,9 +32,10 @@ POSTERIORS = {
 # Those with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features that takes beyond the dimensions of a goal.
 LINEAR = {"categorical": 0, "vmf": 0, "state-fixed": 1, "linear-fixed": 1, "gaussian-fixed": 1}
 
-# Options that only some have.
+# Options that only some have: σ where it is a number of its own, not a network's.
+_SIGMA = {name: getattr(build, "keywords", {}).get("covariance") for name, build in POSTERIORS.items()}
 OPTIONS = {
-    "sigma": tuple(name for name in POSTERIORS if name.endswith(("-fixed", "-huber", "-global", "-global-full"))),
+    "sigma": tuple(name for name, kind in _SIGMA.items() if kind in ("fixed", "global")),
     "components": ("gmm",),
 }
 
