@@ -15,10 +15,12 @@ from vgcrl.config import resolve
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
 from vgcrl.experiments.spectral import roughness
+from vgcrl.metrics import interval
 from vgcrl.report import markdown
 from vgcrl.tables import with_interval
 
 RESULTS = Path(__file__).parents[1] / "results"
+README = (RESULTS.parent / "README.md").read_text()
 NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
 
 
@@ -135,23 +137,36 @@ def test_report_of_an_experiment_and_a_bad_name(small, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_readme_repeats_what_replay_does_to_spectral_normalisation():
-    """Every run that kept all, by |G|: ours and the paper's."""
-    published = {(row["goal_dim"], row["sn"]): row for row in paper_rows("pointmass_sn")}
+def test_the_readme_repeats_the_spectral_report():
+    """Without SN, the paper's bound and the one that does best, by |G|: ours and the paper's."""
+    result = json.loads((RESULTS / "spectral" / "result.json").read_text())
+    (table,) = result["tables"].values()
     made = []
-    for folder in sorted((RESULTS / "spectral-replay").glob("G*-30000")):
-        config, *_, last = (json.loads(x) for x in [(folder / "config.json").read_text(), *lines(folder)])
-        assert config["replay"] == config["steps"] == last["step"]
-        for setting in last["settings"]:
-            paper = published[str(config["goal_dim"]), str(int(setting["spectral_norm"] > 0))]
-            log_q, lgr_z, lgr_s = (
-                with_interval(setting["mean"][n], setting["ci95"][n]) for n in ("log_q", "lgr_z", "lgr_s")
-            )
-            how = f"SN {setting['spectral_norm']:g}" if setting["spectral_norm"] else "no SN"
-            label = f"\\|G\\| = {config['goal_dim']}, {how}"
-            made.append(f"| {label} | {log_q} | {paper['F']} | {lgr_z} | {paper['LGR_z']} | {lgr_s} |\n")
-    assert "".join(made) in (RESULTS.parent / "README.md").read_text()
-    assert len(made) >= 4
+    for label, _, *cells, _ in table["rows"]:
+        size, how = label.rsplit(", ", 1)
+        if how in ("off", "SN 2", "SN 5") and "environments" not in size:
+            told = size.replace("|", r"\|"), how.replace("off", "no SN")
+            made.append(f"| {', '.join(told)} | {' | '.join(cells)} |\n")
+    assert len(made) == 9
+    assert "".join(made) in README
+    assert result["finding"].split(": ")[1].rstrip(".") in " ".join(README.split())
+
+
+def test_the_readme_repeats_what_bounds_and_replay_do():
+    """By paired seeds."""
+    swept = json.loads((RESULTS / "spectral" / "result.json").read_text())["programs"]
+    kept = {n: json.loads(lines(RESULTS / "spectral-replay" / f"G50-{n}")[-1]) for n in (10_000, 30_000)}
+    loose = [gain(swept[name]["last"]["seeds"], 5.0) for name in ("G20", "G50")]
+    few, every = (gain(each["seeds"], 2.0) for each in kept.values())
+    told = " ".join(README.split())
+    assert f"raises E[log q] by {loose[0]} at |G| = 20 and by {loose[1]} at |G| = 50 (paired seeds)" in told
+    assert f"at |G| = 50 SN 2 raises E[log q] by {few}; with all kept by {every}" in told
+
+
+def gain(seeds, bound):
+    """What a bound adds to E[log q]."""
+    off, on = (np.array([row["log_q"] for row in seeds if row["spectral_norm"] == x]) for x in (0.0, bound))
+    return with_interval((on - off).mean(), interval(on - off))
 
 
 def lines(folder):
