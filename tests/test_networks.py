@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.networks import INPUTS, MLP, Linear, Spectral, _top_eigenvector, dense, product
+from vgcrl.networks import INPUTS, MLP, Linear, Spectral, _top_eigenvector, dense, product, refresh
 from vgcrl.optim import adam_init, adam_step
 
 SIZES = (4, 16, 12, 2)
@@ -95,7 +95,7 @@ def train(bound):
         net, state = carry
         grads = jax.grad(lambda net: jnp.mean((jax.vmap(net)(x) - y) ** 2))(net)
         net, state = adam_step(net, grads, state, jnp.float32(3e-3))
-        net = net.refresh()
+        net = refresh(net)
         return (net, state), [layer.effective() for layer in net.layers]
 
     net = MLP.init(jax.random.key(2), SIZES, partial(Spectral.init, bound=bound))

@@ -38,9 +38,6 @@ class Linear(eqx.Module):
     def __call__(self, x: Array) -> Array:
         return product(self.weight, x) + self.bias
 
-    def refresh(self) -> "Linear":
-        return self
-
 
 def _unit(x: Array) -> Array:
     return x / (jnp.linalg.norm(x) + 1e-12)
@@ -124,6 +121,15 @@ class Spectral(eqx.Module):
         return Spectral(self.weight, self.bias, block, left, self.bound)
 
 
+def refresh(model: Any) -> Any:
+    """With every spectral layer in it carried on by a step."""
+
+    def bounded(x: Any) -> bool:
+        return isinstance(x, Spectral)
+
+    return jax.tree.map(lambda x: x.refresh() if bounded(x) else x, model, is_leaf=bounded)
+
+
 def dense(key: Array, sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:
     """Layers of the given sizes, uniform within 1/√fan_in. One draw for all: each draw costs compile time."""
     pairs = list(itertools.pairwise(sizes))
@@ -150,9 +156,6 @@ class MLP(eqx.Module):
         for layer in hidden:
             x = jax.nn.relu(layer(x))
         return head(x)
-
-    def refresh(self) -> "MLP":
-        return MLP(tuple(layer.refresh() for layer in self.layers))
 
 
 class Convolutions(eqx.Module):
@@ -181,6 +184,3 @@ class Convolutions(eqx.Module):
             )  # (1, channels · 9, height, width)
             picture = jax.nn.relu(jax.vmap(jax.vmap(layer))(patches[0].transpose(1, 2, 0)))
         return self.head(picture.reshape(-1))
-
-    def refresh(self) -> "Convolutions":
-        return Convolutions(tuple(layer.refresh() for layer in self.layers), self.head.refresh(), self.shape)

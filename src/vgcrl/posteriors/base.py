@@ -7,6 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
+from vgcrl.networks import refresh
+
 
 class Distribution(Protocol):
     def log_prob(self, z: Array) -> Array: ...
@@ -24,7 +26,7 @@ class Posterior(Protocol):
         """A goal as its distributions take it."""
         ...
 
-    def refresh(self, states: Array, key: Array) -> "Posterior":
+    def refresh(self, shown: Array, key: Array) -> "Posterior":
         """Advance whatever of q gradients do not move; called once after each fit."""
         ...
 
@@ -34,10 +36,16 @@ class Posterior(Protocol):
 
 
 class Plain(eqx.Module):
-    """Posteriors whose distributions take goals as they are."""
+    """What most posteriors are: goals are taken as they are, only bounded layers move without gradients."""
 
-    def code(self, z: Array) -> Array:
+    def code(self, z: Array) -> Any:
         return z
+
+    def refresh(self, shown: Array, key: Array) -> "Plain":
+        return refresh(self)
+
+    def learned(self) -> dict[str, Array]:
+        return {}
 
 
 class Build(NamedTuple):

@@ -13,12 +13,6 @@ class Classifier(Plain):
     def __call__(self, s: Array) -> Categorical:
         return Categorical(self.logits(s))
 
-    def refresh(self, states: Array, key: Array) -> "Classifier":
-        return Classifier(self.logits.refresh())
-
-    def learned(self) -> dict[str, Array]:
-        return {}
-
 
 def categorical(key: Array, build: Build) -> Classifier:
     return Classifier(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer))

@@ -7,6 +7,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from vgcrl.distributions import Implied
+from vgcrl.networks import refresh
 from vgcrl.posteriors.base import Build, Plain
 from vgcrl.posteriors.mixture import GaussianMixture, mixture
 
@@ -29,10 +30,7 @@ class SkillDynamics(Plain):
     def refresh(self, shown: Array, key: Array) -> "SkillDynamics":
         s, after = jnp.split(shown, 2, axis=-1)
         now = jnp.sqrt(jnp.mean((after - s) ** 2, axis=0)) + 1e-3
-        return SkillDynamics(self.model.refresh(shown, key), 0.99 * self.scale + 0.01 * now, self.skills)
-
-    def learned(self) -> dict[str, Array]:
-        return {}
+        return SkillDynamics(refresh(self.model), 0.99 * self.scale + 0.01 * now, self.skills)
 
 
 def dynamics(key: Array, build: Build) -> SkillDynamics:

@@ -25,9 +25,6 @@ class Identity(eqx.Module):
     def __call__(self, x: Array) -> Array:
         return x
 
-    def refresh(self) -> "Identity":
-        return self
-
 
 class Matrix(eqx.Module):
     """μ = A s: a linear layer whose bias is not used."""
@@ -36,9 +33,6 @@ class Matrix(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         return product(self.layer.effective(), x)
-
-    def refresh(self) -> "Matrix":
-        return Matrix(self.layer.refresh())
 
     def matrix(self) -> Array:
         return self.layer.effective()
@@ -53,9 +47,6 @@ class Constant(eqx.Module):
     def __call__(self, x: Array) -> Array:
         return self.value if self.learned else stop_gradient(self.value)
 
-    def refresh(self) -> "Constant":
-        return self
-
 
 class Clipped(eqx.Module):
     """A head whose log standard deviations are clipped."""
@@ -66,9 +57,6 @@ class Clipped(eqx.Module):
     def __call__(self, x: Array) -> Array:
         raw = self.layer(x)
         return jnp.concatenate([jnp.clip(raw[: self.dim], *LOG_STD_RANGE), raw[self.dim :]])
-
-    def refresh(self) -> "Clipped":
-        return Clipped(self.layer.refresh(), self.dim)
 
 
 def _tril(raw: Array, dim: int) -> Array:
@@ -92,10 +80,6 @@ class Gaussian(Plain):
             return Huber(mean, raw)
         return FullNormal(mean, _tril(raw, mean.shape[-1])) if self.full else Normal(mean, raw)
 
-    def refresh(self, states: Array, key: Array) -> "Gaussian":
-        parts = self.trunk.refresh(), self.mean.refresh(), self.scale.refresh()
-        return Gaussian(*parts, self.mean_of_hidden, self.full, self.robust)
-
     def learned(self) -> dict[str, Array]:
         out = {"A": self.mean.matrix()} if isinstance(self.mean, Matrix) else {}
         if isinstance(self.scale, Constant) and self.full:
@@ -114,9 +98,6 @@ class Trunk(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         return jax.nn.relu(self.mlp(x))
-
-    def refresh(self) -> "Trunk":
-        return Trunk(self.mlp.refresh())
 
 
 def gaussian(

@@ -26,13 +26,6 @@ class GaussianMixture(Plain):
         log_std = jnp.clip(self.log_std(h), *LOG_STD_RANGE).reshape(self.components, -1)
         return Mixture(self.weights(h), Normal(mean, log_std))
 
-    def refresh(self, states: Array, key: Array) -> "GaussianMixture":
-        parts = (part.refresh() for part in (self.trunk, self.weights, self.mean, self.log_std))
-        return GaussianMixture(*parts, self.components)
-
-    def learned(self) -> dict[str, Array]:
-        return {}
-
 
 def mixture(key: Array, build: Build) -> GaussianMixture:
     key_trunk, key_weights, key_mean, key_std = jax.random.split(key, 4)

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
 from vgcrl.distributions import Contrast
-from vgcrl.networks import MLP, Convolutions
-from vgcrl.posteriors.base import Build
+from vgcrl.networks import MLP, Convolutions, refresh
+from vgcrl.posteriors.base import Build, Plain
 
 WIDTH = 32  # of embeddings
 DECOYS = 31
@@ -29,7 +28,7 @@ def _squares(states: Array, others: Array) -> Array:
     return jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
 
 
-class Similarity(eqx.Module):
+class Similarity(Plain):
     net: Any
     memory: Array  # (MEMORY, features)
     decoys: Array  # (DECOYS, features)
@@ -44,10 +43,10 @@ class Similarity(eqx.Module):
     def code(self, z: Array) -> tuple[Array, Array]:
         return z, self.embed(z)
 
-    def refresh(self, states: Array, key: Array) -> "Similarity":
+    def refresh(self, shown: Array, key: Array) -> "Similarity":
         """A proposed state takes the place of one that has a nearer neighbour, at times of any; then new decoys."""
         key_proposed, key_places, key_ordinary, key_decoys = jax.random.split(key, 4)
-        proposed = states[jax.random.randint(key_proposed, (PROPOSED,), 0, states.shape[0])]
+        proposed = shown[jax.random.randint(key_proposed, (PROPOSED,), 0, shown.shape[0])]
         places = jax.random.randint(key_places, (PROPOSED,), 0, MEMORY)
         present = self.memory[places]
         own = jnp.arange(MEMORY)[None] == places[:, None]
@@ -56,10 +55,7 @@ class Similarity(eqx.Module):
         enters |= jax.random.bernoulli(key_ordinary, ORDINARY, enters.shape)
         memory = self.memory.at[places].set(jnp.where(enters[:, None], proposed, present))
         decoys = memory[jax.random.randint(key_decoys, (DECOYS,), 0, MEMORY)]
-        return Similarity(self.net.refresh(), memory, decoys)
-
-    def learned(self) -> dict[str, Array]:
-        return {}
+        return Similarity(refresh(self.net), memory, decoys)
 
 
 def similarity(key: Array, build: Build, *, conv: bool = False) -> Similarity:

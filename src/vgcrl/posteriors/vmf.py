@@ -17,12 +17,6 @@ class Directional(Plain):
         x = self.direction(s)
         return VonMisesFisher(x / jnp.sqrt(jnp.sum(x**2) + 1e-12), self.kappa)
 
-    def refresh(self, states: Array, key: Array) -> "Directional":
-        return Directional(self.direction.refresh(), self.kappa)
-
-    def learned(self) -> dict[str, Array]:
-        return {}
-
 
 def von_mises_fisher(key: Array, build: Build) -> Directional:
     return Directional(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)
