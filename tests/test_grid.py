@@ -114,6 +114,14 @@ def test_marks(values, paper, higher, expected):
     assert mark(np.array(values), paper, higher) == expected
 
 
+def test_seeds_that_agree_within_an_episode_tell_nothing():
+    """147 of 150 against 150 of 150."""
+    gain = np.float32([1.0, 1.0, 1.0]) - np.float32([0.98, 0.98, 0.98])
+    assert mark(gain, 0.0, True) == BETTER
+    assert mark(gain, 0.0, True, finest=1 / 50) == EQUAL
+    assert mark(2 * gain, 0.0, True, finest=1 / 50) == BETTER
+
+
 def row(env="Ant", size=200, posterior="categorical", p_her=0, sn=0, **numbers):
     published = {"F": "1.0", "LGR_z": "0.5", "LGR_s": "100", "LGR_v": "0.5"} | numbers
     return {"env": env, "goal_dim": str(size), "posterior": posterior, "p_her": str(p_her), "sn": str(sn), **published}

@@ -18,9 +18,9 @@ BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judge
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
 OURS = {"lgr_v": ("spread_v", "spread_x"), "F": ("F_replay",)}  # beside a metric, what the paper does not have
 AIMED = ("lgr_s", "lgr_v")  # need target states
-LEGEND = "▲ better, = the paper's value is inside our 95 % interval, ▼ worse"
+LEGEND = "▲ better, = the paper's value is inside our 95 % interval, or as near as an episode can tell, ▼ worse"
 NOISE = "Intervals of verdicts are of the mean over the rows named: of what differs between seeds, not between rows."
-CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, ▼ for the worse"
+CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, or it is one episode's, ▼ for the worse"
 
 
 class Contrast(NamedTuple):
@@ -32,14 +32,17 @@ class Contrast(NamedTuple):
     metric: str = "lgr_z"
 
 
-def mark(values: Any, paper: float | None, higher: bool) -> str:
-    """Equal where the paper's value is inside our interval; one seed has none. A run that came to nothing is worse."""
+def mark(values: Any, paper: float | None, higher: bool, finest: float = 0.0) -> str:
+    """Equal where the paper's value is inside our interval; one seed has none. A run that came to nothing is worse.
+
+    Seeds may agree to the last digit: so within `finest`, which is what can be seen at all, it is equal too.
+    """
     if not np.isfinite(values).all():
         return WORSE
     ci = interval(values)
     if ci is None or paper is None:
         return UNJUDGED if len(values) else NOT_RUN
-    if ci[0] <= paper <= ci[1]:
+    if ci[0] <= paper <= ci[1] or abs(np.mean(values) - paper) <= finest * 1.001:
         return EQUAL
     return BETTER if (np.mean(values) > paper) == higher else WORSE
 
@@ -48,7 +51,12 @@ def marked(entry: Entry, metric: str, higher: bool) -> str:
     """Without target states, or where most experts missed theirs, LGR(s) and LGR_v are not what the paper measured."""
     if entry.cell and metric in AIMED and not (entry.targets["count"] and entry.targets["missed"] <= 0.5):
         return UNJUDGED
-    return mark(entry.values(metric), entry.paper(metric), rises(metric, higher))
+    return mark(entry.values(metric), entry.paper(metric), rises(metric, higher), finest(entry, metric, higher))
+
+
+def finest(entry: Entry, metric: str, higher: bool) -> float:
+    """What one episode changes: of an accuracy."""
+    return 1 / entry.cell["episodes"] if entry.cell and metric == "lgr_z" and higher else 0.0
 
 
 def rises(metric: str, higher: bool) -> bool:
@@ -135,7 +143,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
 
     def change(on: Entry, off: Entry, metric: str) -> list[str]:
         gain, paper = on.values(metric) - off.values(metric), (on.paper(metric), off.paper(metric))
-        sign = SIGNS[mark(gain, 0.0, rises(metric, higher))]
+        sign = SIGNS[mark(gain, 0.0, rises(metric, higher), finest(on, metric, higher))]
         theirs = "–" if paper[0] is None or paper[1] is None else f"{paper[0] - paper[1]:.3f}"
         return [with_interval(gain.mean(), interval(gain)) + sign, theirs]
 
