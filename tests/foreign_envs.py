@@ -59,7 +59,11 @@ class Needy(gymnasium.Env):
 
 class Faulty(gymnasium.Env):
     def __init__(self):
-        raise RuntimeError("no licence\nsomewhere deep")
+        raise RuntimeError("\n no licence\nsomewhere deep")
+
+
+class Bare(gymnasium.Env):
+    """Without spaces."""
 
 
 class Quitter(gymnasium.Env):
@@ -143,6 +147,9 @@ gymnasium.register("Chatty-v0", Chatty, max_episode_steps=6)
 gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
 gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
 gymnasium.register("Endless-v0", Echo)
+gymnasium.register("Bare-v0", Bare, max_episode_steps=6)
+for name, limit in {"Numpy": np.int64(6), "Float": 6.0, "Half": 6.5, "Zero": 0, "None": -1, "Word": "6"}.items():
+    gymnasium.register(f"{name}Limit-v0", Echo, max_episode_steps=limit)
 gymnasium.register("Whole-v0", Whole, max_episode_steps=6)
 gymnasium.register("Needy-v0", Needy, max_episode_steps=6)
 gymnasium.register("Quitter-v0", Quitter, max_episode_steps=6)

@@ -4,7 +4,9 @@ import builtins
 import json
 import math
 import os
+import signal
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -196,6 +198,15 @@ def test_processes_are_as_threads(monkeypatch):
     assert [worker.exitcode for worker in workers] == [0, 0]
 
 
+def test_a_worker_never_hears_of_an_interruption():
+    """From its first moment; and the parent does again."""
+    worlds = echo(1, 1, workers=1)
+    for pid, blocked in ((worlds.parts[0].process.pid, True), (os.getpid(), False)):
+        (mask,) = [x.split()[1] for x in Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("SigBlk")]
+        assert bool(int(mask, 16) >> (signal.SIGINT - 1) & 1) == blocked
+    worlds.close()
+
+
 def test_a_dead_worker_is_told():
     worlds = echo(1, 1, workers=1)
     worlds.reset(KEYS)
@@ -226,6 +237,7 @@ def test_an_environment_broken_at_reset(monkeypatch):
         ("Needy", ["Box9D is not installed", "pip install box9d"]),
         ("Faulty", ["cannot be built: RuntimeError: no licence"]),
         ("Quitter", ["cannot be built: SystemExit: 7"]),
+        ("Bare", ["cannot be built: AttributeError", "observation_space"]),
         ("Still", ["actions without dimensions", "valid: at least one"]),
     ],
 )
@@ -275,6 +287,13 @@ def test_no_time_limit():
     assert foreign.horizon(name) is None
     one_line(lambda: Foreign(name, 1, 1, horizon=None, workers=0), name, "no time limit", "--horizon N")
     Foreign(name, 1, 1, horizon=2, workers=0).close()
+
+
+def test_a_time_limit_is_a_whole_number_of_steps_or_none():
+    found = [foreign.horizon(f"foreign_envs:{name}Limit-v0") for name in ("Numpy", "Float")]
+    assert found == [6, 6]
+    assert {type(x) for x in found} == {int}
+    assert {foreign.horizon(f"foreign_envs:{name}Limit-v0") for name in ("Half", "Zero", "None", "Word")} == {None}
 
 
 def test_what_cannot_be_built_says_so_first(recwarn):

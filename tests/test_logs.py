@@ -6,7 +6,8 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from vgcrl.errors import UsageError
 from vgcrl.logs import Display, Events, append_line, read_lines, to_json, truncate_lines
 
-REST = {"seeds": [], "mean": {}}
+NUMBERS = {"F": 1.0, "log_q": None, "lgr_z": 0, "lgr_s": 0.5}
+REST = {"seeds": [NUMBERS], "mean": NUMBERS}
 
 
 def test_tensorboard_reads_what_we_write(tmp_path):
@@ -35,7 +36,25 @@ def test_lines_after_a_checkpoint_are_dropped(tmp_path):
     assert read_lines(path) == [{"step": 0, **REST}, {"step": 10, **REST}]
 
 
-@pytest.mark.parametrize("line", [b"junk", b"\xff\xfe", b"{}", b"5", b"null", b'{"step": 99}', b'{"step": null}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"junk", b"\xff\xfe", b"{}", b"5", b"null", b'{"step": 99}', b'{"step": null}'),
+        *(
+            to_json({"step": 5, **REST} | change).encode()
+            for change in (
+                {"step": "5"},
+                {"seeds": []},
+                {"seeds": 3},
+                {"seeds": [{"F": 1.0}]},
+                {"seeds": [NUMBERS | {"F": "x"}]},
+                {"mean": {}},
+                {"mean": "F log_q lgr_z lgr_s"},
+                {"mean": NUMBERS | {"lgr_z": [1.0]}},
+            )
+        ),
+    ],
+)
 def test_a_damaged_line_is_named_and_nothing_dropped(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
     append_line(path, {"step": 0, **REST})

@@ -36,6 +36,18 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
     assert out["episode_steps"] == pytest.approx(5.0)
 
 
+def test_a_q_that_is_no_number_recovers_no_skill():
+    """Though the largest of no numbers is the first."""
+    q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
+    obs, spec = jnp.zeros((2, 3)), SimpleNamespace(velocity=())
+    for f in (1.0, np.nan):
+        sums = {"F": jnp.array([f, 1.0]), "lgr_z_steps": jnp.ones(2)}
+        tally = Tally(obs, Moment(obs, obs, obs), jnp.zeros(2, bool), jnp.ones(2), sums)
+        out = metrics.conclude(Discrete(2), q, spec, tally, jnp.zeros(2, jnp.int32), jnp.zeros((0, 3)))
+        expected = np.nan if np.isnan(f) else 1.0
+        np.testing.assert_array_equal([out["lgr_z"], out["lgr_z_steps"]], expected)
+
+
 def test_intervals_are_of_students_t():
     x = np.random.default_rng(0).normal(3.0, 2.0, 5)
     assert metrics.interval(x) == pytest.approx(stats.ttest_1samp(x, 0.0).confidence_interval())

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -68,6 +69,13 @@ def test_run_directory(whole):
 
 def test_same_seed_same_bits(whole, tmp_path):
     assert main(["train", "--out", str(tmp_path / "again"), *flags()]) == 0
+    assert_same_state(whole, tmp_path / "again")
+
+
+def test_whatever_random_numbers_jax_would_use(whole, tmp_path, capsys):
+    with jax.default_prng_impl("rbg"):
+        assert main(["train", "--out", str(tmp_path / "again"), *flags()]) == 0
+        assert evaluated(tmp_path / "again", capsys) == evaluated(whole, capsys)
     assert_same_state(whole, tmp_path / "again")
 
 
@@ -277,6 +285,17 @@ def test_a_policy_alone_is_not_trained_on(whole, tmp_path, capsys):
         assert main(["resume", str(given), *steps]) == 2
         assert "no checkpoint to go on from" in capsys.readouterr().err
     assert (given / "policy.safetensors").read_bytes() == before
+
+
+def test_the_newest_that_is_sound_is_measured(whole, tmp_path, capsys):
+    """Be it a checkpoint or the policy beside it."""
+    found, out = evaluated(whole, capsys), shutil.copytree(whole, tmp_path / "run")
+    for file in sorted(out.glob("checkpoints/*/state.safetensors")):
+        file.write_bytes(b"nothing")
+        assert evaluated(out, capsys) == found
+    out = shutil.copytree(whole, tmp_path / "other")
+    (out / "policy.safetensors").write_bytes(b"nothing")
+    assert evaluated(out, capsys) == found
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip"])

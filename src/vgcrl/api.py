@@ -18,6 +18,7 @@ from vgcrl.envs import Env, foreign
 from vgcrl.errors import UsageError
 from vgcrl.program import Program, RunState, without
 from vgcrl.training import Run
+from vgcrl.types import seeded
 
 
 def make(env: str = "pointmass", **options: Any) -> Any:
@@ -153,7 +154,7 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
         return values
 
     def episode(act: Callable, seed: int) -> Any:
-        key_reset, key_steps = jax.random.split(jax.random.key(seed))
+        key_reset, key_steps = jax.random.split(seeded(seed))
         sim, obs = reset(key_reset)
         for key in jax.random.split(key_steps, env.spec.horizon)[:length]:
             action = env.spec.unscale(jnp.asarray(checked(act(np.asarray(obs)))))

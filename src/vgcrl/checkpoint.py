@@ -23,6 +23,7 @@ from safetensors.numpy import save_file
 
 from vgcrl.errors import UsageError
 from vgcrl.files import put
+from vgcrl.types import PRNG
 
 LAYOUT = 2  # raise when the meaning of the arrays changes
 KEPT = 2
@@ -32,6 +33,10 @@ WORLDS = "worlds."
 
 class Damaged(Exception):
     """A checkpoint that is not what was written."""
+
+
+class NoneSound(UsageError):
+    """Nothing to go on from."""
 
 
 def _is_key(x: Any) -> bool:
@@ -132,7 +137,7 @@ def _build(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any:
 
     def leaf(name: str, like: Any) -> Any:
         x = jax.numpy.asarray(arrays[name])
-        return jax.random.wrap_key_data(x) if _is_key(like) else x
+        return jax.random.wrap_key_data(x, impl=PRNG) if _is_key(like) else x
 
     names, expected = set(arrays), _named(template)
     kinds = {k: ((*v.shape, 2), np.uint32) if _is_key(v) else (v.shape, v.dtype) for k, v in expected.items()}
@@ -179,15 +184,17 @@ def read_policy(run: Path, template: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def policy_step(run: Path) -> int:
-    """Of the policy that is all there is of a run; 0 where there is more, or nothing."""
-    return _open_policy(run)[1]["step"] if _policy(run).exists() and not saved(run) else 0
+    """0 where there is none."""
+    return _open_policy(run)[1]["step"] if _policy(run).exists() else 0
 
 
-def newest(run: Path, template: Any, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """The newest sound checkpoint; a damaged one is named and the one before it used."""
-    for path in saved(run):
+def newest(
+    run: Path, template: Any, warn: Callable[[str], None], least: int = 0
+) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+    """The newest sound checkpoint, of `least` steps; a damaged one is named and the one before it used."""
+    for path in (path for path in saved(run) if int(path.name) >= least):
         try:
             return read(path, template)
         except Damaged as error:
             warn(f"damaged checkpoint skipped: {error}")
-    raise UsageError(f"{run}: no sound checkpoint in {_folder(run)}; valid: a run that has saved at least one")
+    raise NoneSound(f"{run}: no sound checkpoint in {_folder(run)}; valid: a run that has saved at least one")

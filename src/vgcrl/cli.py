@@ -356,6 +356,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         args = parse(sys.argv[1:] if arguments is None else arguments)
         _use_compilation_cache()
+        if args.command != "list":
+            _check_devices()
         code = COMMANDS[args.command](args)
         if sys.stdout:  # it may have been closed
             sys.stdout.flush()
@@ -378,6 +380,15 @@ def main(arguments: list[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         _say(f"vgcrl: {where}{error.strerror or error}; valid: files and folders that can be read and written")
         return 2
+
+
+def _check_devices() -> None:
+    """JAX may have been told of one that is not there, or was not built for it."""
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the latter, without a word, of one that it knows but cannot use
+        what = str(error).partition("\n")[0] or f"{os.environ.get('JAX_PLATFORMS')!r} cannot be used"
+        raise UsageError(f"JAX has no device to compute on: {what}; valid: JAX_PLATFORMS=cpu, or unset") from None
 
 
 def _use_compilation_cache() -> None:

@@ -20,7 +20,7 @@ from vgcrl.envs import Worlds
 from vgcrl.goals import current
 from vgcrl.program import Program, RunState, without
 from vgcrl.rollout import begin, follow, sample_goals
-from vgcrl.types import Step
+from vgcrl.types import Step, seeded
 
 
 def _keys(key: Array) -> np.ndarray:
@@ -74,7 +74,7 @@ class Host:
         return self.config.build_worlds(self.runs, self.config.envs)
 
     def init(self) -> RunState:
-        keys = jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 6)[0])(self.seeds)
+        keys = jax.vmap(lambda seed: jax.random.split(seeded(seed), 6)[0])(self.seeds)
         return self.start(self.seeds, self.knobs, jnp.asarray(self.worlds.reset(_keys(keys))))
 
     def shapes(self) -> RunState:

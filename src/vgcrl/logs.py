@@ -34,13 +34,24 @@ def _whole_lines(path: Path) -> list[bytes]:
     return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
 
 
+def _check_record(record: dict[str, Any]) -> None:
+    """Steps, and of every run the numbers that their mean has."""
+    step, mean = record["step"], record["mean"]
+    if type(step) is not int or not record["seeds"] or not mean.keys() >= {"F", "log_q", "lgr_z", "lgr_s"}:
+        raise ValueError("a line is no evaluation")
+    for row in (mean, *record["seeds"]):
+        wrong = [name for name in mean if not isinstance(row[name], (int, float, type(None)))]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no number")
+
+
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Records of evaluations."""
     try:
         lines = [json.loads(line) for line in _whole_lines(path)]
         for line in lines:
-            _ = int(line["step"]), line["seeds"], line["mean"]
-    except (ValueError, KeyError, TypeError) as error:
+            _check_record(line)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} is damaged: {error!r}; valid: lines of JSON as they were written") from None
     return lines
 

@@ -1,4 +1,4 @@
-"""F, LGR(z), LGR(s), LGR_v and the spread of skills, whatever q is and wherever the environment runs.
+"""F, LGR(z), LGR(s), LGR_v and the spread of episodes, whatever q is and wherever the environment runs.
 
 One batch of episodes serves all: the first pursue goals from the prior, the others the goals that stand for
 target states. F and log_q are means over all steps; LGR compares the goal, or target, with the final state.
@@ -19,7 +19,8 @@ from vgcrl.posteriors import Seen
 from vgcrl.rollout import Measure, Moment, Tally, sample_goals
 from vgcrl.types import EnvSpec
 
-# What only a body with velocities has: LGR_v, and how mean velocities and distances covered differ between skills.
+# What only a body with velocities has: LGR_v, and how mean velocities and distances covered differ between episodes, by
+# skill or by chance.
 MOVING = ("lgr_v", "spread_v", "spread_x")
 
 
@@ -49,6 +50,8 @@ def conclude(goals: GoalSpace, q: Seen, spec: EnvSpec, tally: Tally, z: Array, t
     recovered = jax.vmap(lambda now: q.during(*now).mode())(final)
     out["log_q"] = out["F"] - goals.entropy
     out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(pursued, recovered))
+    for name in ("lgr_z", "lgr_z_steps"):  # a category is a number even where q is none
+        out[name] = jnp.where(jnp.isnan(out["F"]), jnp.nan, out[name])
     out["episode_steps"] = jnp.mean(steps)
     if not isinstance(goals, Discrete):
         embed = jax.vmap(goals.embed)

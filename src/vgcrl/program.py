@@ -25,7 +25,7 @@ from vgcrl.networks import INPUTS, Linear, Spectral
 from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
 from vgcrl.relabel import RELABELS
 from vgcrl.rollout import Scene, episodes, pursue, sample_goals, trajectories
-from vgcrl.types import EnvSpec, Knobs, Step, Transition
+from vgcrl.types import EnvSpec, Knobs, Step, Transition, seeded
 
 KAPPA = 5.0  # concentration of von Mises–Fisher posteriors
 AT_ONCE = 32  # updates whose batches and random numbers are drawn together: fewer, larger operations
@@ -121,7 +121,7 @@ def posterior(p: Parts, key: Array, knobs: Knobs) -> Seen:
 def init(p: Parts, seed: Array, knobs: Knobs, obs: Array | None) -> RunState:
     """`obs` is where the environments stand if they run on the host."""
     count = p.config.envs
-    keys = jax.random.split(jax.random.key(seed), 6)
+    keys = jax.random.split(seeded(seed), 6)
     key, key_evaluation, key_q, key_agent, key_env, key_goals = keys
     env, obs = worlds(p, knobs, count).reset(key_env) if obs is None else ((), obs)
     state = learner.init(posterior(p, key_q, knobs), p.agent, key_agent)
@@ -237,7 +237,7 @@ def best(p: Parts, run: RunState, obs: Array, z: Array) -> Array:
     agent = run.learner.agent
     if not p.config.gpi:
         return p.agent.best(agent, obs, z)
-    others = sample_goals(p.goals, jax.random.key(0), p.config.gpi)
+    others = sample_goals(p.goals, seeded(0), p.config.gpi)
     goals = jnp.concatenate([z[None].astype(others.dtype), others])
     actions = jax.vmap(lambda g: p.agent.best(agent, obs, g))(goals)
     w = learner.successor(run.learner.q, p.goals, run.learner.q(obs), z)[1]

@@ -344,11 +344,20 @@ def finished(folder: Path) -> bool:
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """A run as its newest sound checkpoint has it; where there is none, as much of it as its policy is."""
-    program = compile_config(_sound_config(folder))
-    if checkpoint.policy_step(folder):
+    """A run as its newest sound checkpoint has it; as much of it as its policy is, where that is newer."""
+    program, step = compile_config(_sound_config(folder)), 0
+    try:
+        step = checkpoint.policy_step(folder)
+    except UsageError as error:
+        if not checkpoint.saved(folder):
+            raise
+        warn(str(error))
+    try:
+        runs, counters, _ = checkpoint.newest(folder, program.shapes(), warn, least=step)
+    except checkpoint.NoneSound:
+        if not step:
+            raise
         return program, *checkpoint.read_policy(folder, policy(program.config, program.shapes()))
-    runs, counters, _ = checkpoint.newest(folder, program.shapes(), warn)
     return program, runs, counters
 
 

@@ -8,8 +8,16 @@ run. The loop adds the run axis (seed and knobs) with one `vmap`, so an array it
 import math
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jax import Array
+
+PRNG = "threefry2x32"  # so that a run is the same, and can be read back, whatever JAX's default is
+
+
+def seeded(seed: Any) -> Array:
+    """A key."""
+    return jax.random.key(seed, impl=PRNG)
 
 
 class Transition(NamedTuple):

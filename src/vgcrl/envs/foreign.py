@@ -15,7 +15,9 @@ import textwrap
 import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -52,7 +54,8 @@ def horizon(name: str) -> int | None:
     if identifier not in registry:
         near = hint(identifier, registry, 3, 0.5)
         raise UsageError(f"--env {name} is unknown{near}; valid: an id that {module or 'gymnasium'} registers")
-    return registry[identifier].max_episode_steps
+    limit = registry[identifier].max_episode_steps
+    return int(limit) if isinstance(limit, Real) and limit >= 1 and limit == int(limit) else None
 
 
 def _gymnasium(name: str) -> Any:
@@ -64,7 +67,7 @@ def _gymnasium(name: str) -> Any:
 
 
 def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
 
 
 def _make(name: str, options: dict[str, Any]) -> Any:
@@ -79,13 +82,14 @@ def _example(name: str, options: dict[str, Any]) -> Any:
     gymnasium = _gymnasium(name)
     try:
         env = _make(name, options)
+        spaces = {"observations": env.observation_space, "actions": env.action_space}
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env {name} needs more than gymnasium: {_line(error)}; valid: install that") from None
     except (Exception, SystemExit) as error:
         raise UsageError(
             f"--env {name} cannot be built: {_line(error)}; valid: an id that gymnasium.make takes"
         ) from None
-    for kind, space in {"observations": env.observation_space, "actions": env.action_space}.items():
+    for kind, space in spaces.items():
         if not isinstance(space, gymnasium.spaces.Box):
             raise UsageError(f"--env {name} has {kind} in {textwrap.shorten(str(space), 100)}; valid: Box")
         if not math.prod(space.shape):
@@ -189,7 +193,7 @@ class Remote:
         self.name = name
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, name, *arguments), daemon=True)
-        with _without_gpu():
+        with _without_gpu(), _without_interruptions():
             self.process.start()
         theirs.close()  # now the worker alone holds it, and its death is the end of this pipe
 
@@ -229,9 +233,19 @@ def _without_gpu() -> Generator[None]:
             os.environ["JAX_PLATFORMS"] = before
 
 
+@contextlib.contextmanager
+def _without_interruptions() -> Generator[None]:
+    """What starts here never hears of Ctrl-C: the parent decides what that means, and hears of it afterwards."""
+    resource_tracker.ensure_running()  # when it starts it lets them in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection, name: str, *arguments: Any) -> None:
     """The life of a worker; it ends when the parent closes the pipe, or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     part = None
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -10,10 +10,11 @@ from jax import Array
 from jax.core import Tracer
 
 from vgcrl.envs.base import Env
+from vgcrl.types import seeded
 
 
 def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
-    return jax.random.normal(jax.random.key(seed), (rows, columns))
+    return jax.random.normal(seeded(seed), (rows, columns))
 
 
 def project(env: Env, dim: int, seed: int | Array) -> Env:
