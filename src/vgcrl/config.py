@@ -74,7 +74,7 @@ class Config:
     target_entropy: float = option("of the policy; default −|A|/2")
     updates_per_step: float = option("gradient updates per environment step")
     random_steps: int = option("environment steps of random actions before learning starts")
-    replay: int = option("environment steps kept for learning")
+    replay: int = option("environment steps kept for learning; the end of an episode takes as much room as one")
     evaluate_every: int = option("environment steps between evaluations; default a twentieth of --steps, or more")
     evaluate_episodes: int = option("held-out episodes per evaluation and run")
     checkpoint_every: int = option(

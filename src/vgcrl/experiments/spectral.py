@@ -27,7 +27,7 @@ SWEEP = (0.0, 0.5, 0.95, 2.0, 5.0, 7.0)
 def runs(quick: bool) -> dict[str, Config]:
     """One environment and one update per step, as the paper trains; and one |G| with vectorised data beside it.
 
-    All is kept for learning: of a few episodes only, q without SN learns them by heart.
+    Nearly all is kept for learning: of a few episodes only, q without SN learns them by heart.
     """
     bounds, hidden, seeds = ((0.0, CHOSEN), (64, 64), 5) if quick else (SWEEP, (128, 128), 5)
     few, many = (8_000, 30_000) if quick else (50_000, 200_000)

@@ -57,7 +57,7 @@ def compare(found: dict[str, Path]) -> Outcome:
         no, yes, paid = group.values()
         for what, one, other, metric in (
             ("skills are told apart better at the end of an episode that does not end early", no, yes, "lgr_z"),
-            ("skills get further from each other without early ends", no, yes, "spread_x"),
+            ("episodes end further from each other without early ends", no, yes, "spread_x"),
             ("a bonus for going on makes episodes that can end early longer", paid, yes, "episode_steps"),
         ):
             gain = values(one, metric) - values(other, metric)
