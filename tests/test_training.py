@@ -290,7 +290,7 @@ def test_a_policy_alone_is_not_trained_on(whole, tmp_path, capsys):
 def test_the_newest_that_is_sound_is_measured(whole, tmp_path, capsys):
     """Be it a checkpoint or the policy beside it."""
     found, out = evaluated(whole, capsys), shutil.copytree(whole, tmp_path / "run")
-    for file in sorted(out.glob("checkpoints/*/state.safetensors")):
+    for file in sorted(out.glob("checkpoints/*/state.safetensors"), reverse=True):
         file.write_bytes(b"nothing")
         assert evaluated(out, capsys) == found
     out = shutil.copytree(whole, tmp_path / "other")
