@@ -7,7 +7,7 @@ what a user writes to the coordinates used inside, and back).
 """
 
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
 import jax
@@ -55,23 +55,42 @@ class Discrete(eqx.Module):
         return z
 
 
-def _read_vector(z, dim: int) -> Array:
-    value = np.asarray(z, np.float32)
-    if value.shape != (dim,) or not np.all(np.isfinite(value)):
-        raise ValueError(f"a goal here is {dim} finite numbers, not {z!r}")
-    return jnp.asarray(value)
+class Vectors(eqx.Module):
+    """What spaces of vectors have in common, unless they say otherwise: a uniform prior, and goals as they are."""
+
+    lgr_best: ClassVar[float] = 0.0
+
+    if TYPE_CHECKING:  # each has its own, a field or not
+
+        @property
+        def dim(self) -> int: ...
+        @property
+        def entropy(self) -> float: ...
+
+    def log_prob(self, z: Array) -> Array:
+        return jnp.full((), -self.entropy)
+
+    def embed(self, z: Array) -> Array:
+        return z
+
+    def lgr(self, z: Array, w: Array) -> Array:
+        return jnp.mean((self.embed(z) - self.embed(w)) ** 2)
+
+    def read(self, z) -> Array:
+        value = np.asarray(z, np.float32)
+        if value.shape != (self.dim,) or not np.all(np.isfinite(value)):
+            raise ValueError(f"a goal here is {self.dim} finite numbers, not {z!r}")
+        return jnp.asarray(value)
+
+    def show(self, z: Array) -> Array:
+        return self.embed(z)
 
 
-def _mean_square(z: Array, w: Array) -> Array:
-    return jnp.mean((z - w) ** 2)
-
-
-class Box(eqx.Module):
+class Box(Vectors):
     """An axis-aligned box, uniform. Posteriors on it are densities on all of R^d."""
 
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
-    lgr_best: ClassVar[float] = 0.0
 
     @property
     def dim(self) -> int:
@@ -84,23 +103,8 @@ class Box(eqx.Module):
     def sample(self, key: Array) -> Array:
         return jax.random.uniform(key, (self.dim,), minval=jnp.asarray(self.low), maxval=jnp.asarray(self.high))
 
-    def log_prob(self, z: Array) -> Array:
-        return jnp.full((), -self.entropy)
-
-    def embed(self, z: Array) -> Array:
-        return z
-
     def point(self, q) -> Array:
         return q.expect(lambda z: z)
-
-    def lgr(self, z: Array, w: Array) -> Array:
-        return _mean_square(z, w)
-
-    def read(self, z) -> Array:
-        return _read_vector(z, self.dim)
-
-    def show(self, z: Array) -> Array:
-        return z
 
 
 def cube(dim: int) -> Box:
@@ -108,7 +112,7 @@ def cube(dim: int) -> Box:
     return Box((-1.0,) * dim, (1.0,) * dim)
 
 
-class TanhBox(eqx.Module):
+class TanhBox(Vectors):
     """[−1, 1]^d, uniform, for posteriors under a tanh.
 
     Goals are carried as u = atanh(z), where the uniform prior is Logistic(0, ½) and tanh∘N is plain
@@ -118,7 +122,6 @@ class TanhBox(eqx.Module):
     """
 
     dim: int = eqx.field(static=True)
-    lgr_best: ClassVar[float] = 0.0
 
     @property
     def entropy(self) -> float:
@@ -137,24 +140,17 @@ class TanhBox(eqx.Module):
     def point(self, q) -> Array:
         return jnp.arctanh(jnp.clip(q.expect(jnp.tanh), -1 + 1e-6, 1 - 1e-6))
 
-    def lgr(self, z: Array, w: Array) -> Array:
-        return _mean_square(jnp.tanh(z), jnp.tanh(w))
-
     def read(self, z) -> Array:
-        value = _read_vector(z, self.dim)
+        value = super().read(z)
         if bool(jnp.any(jnp.abs(value) > 1)):
             raise ValueError(f"a goal here lies in [-1, 1]^{self.dim}, not {z!r}")
         return jnp.arctanh(jnp.clip(value, -1 + 1e-6, 1 - 1e-6))
 
-    def show(self, z: Array) -> Array:
-        return jnp.tanh(z)
 
-
-class Sphere(eqx.Module):
+class Sphere(Vectors):
     """Unit vectors, uniform."""
 
     dim: int = eqx.field(static=True)
-    lgr_best: ClassVar[float] = 0.0
 
     @property
     def entropy(self) -> float:
@@ -164,36 +160,23 @@ class Sphere(eqx.Module):
         x = jax.random.normal(key, (self.dim,))
         return x / jnp.linalg.norm(x)
 
-    def log_prob(self, z: Array) -> Array:
-        return jnp.full((), -self.entropy)
-
-    def embed(self, z: Array) -> Array:
-        return z
-
     def point(self, q) -> Array:
         mean = q.expect(lambda z: z)
         return mean / jnp.linalg.norm(mean)
 
-    def lgr(self, z: Array, w: Array) -> Array:
-        return _mean_square(z, w)
-
     def read(self, z) -> Array:
-        value = _read_vector(z, self.dim)
+        value = super().read(z)
         if not jnp.any(value):
             raise ValueError(f"a goal here is a direction, not {z!r}")
         return value / jnp.linalg.norm(value)
 
-    def show(self, z: Array) -> Array:
-        return z
 
-
-class Visited(eqx.Module):
+class Visited(Vectors):
     """States that were visited: drawn from a memory, told apart from `decoys` others drawn from it."""
 
     dim: int = eqx.field(static=True)
     decoys: int = eqx.field(static=True)
     memory: Array | None = None
-    lgr_best: ClassVar[float] = 0.0
 
     @property
     def entropy(self) -> float:
@@ -201,26 +184,11 @@ class Visited(eqx.Module):
 
     def sample(self, key: Array) -> Array:
         if self.memory is None:
-            raise ValueError("goals that were visited need a memory: goals.at(q)")
+            raise ValueError("goals that were visited need a memory: current(goals, q)")
         return self.memory[jax.random.randint(key, (), 0, self.memory.shape[0])]
-
-    def log_prob(self, z: Array) -> Array:
-        return jnp.full((), -self.entropy)
-
-    def embed(self, z: Array) -> Array:
-        return z
 
     def point(self, q) -> Array:
         return q.mode()
-
-    def lgr(self, z: Array, w: Array) -> Array:
-        return _mean_square(z, w)
-
-    def read(self, z) -> Array:
-        return _read_vector(z, self.dim)
-
-    def show(self, z: Array) -> Array:
-        return z
 
 
 GoalSpace = Discrete | Box | TanhBox | Sphere | Visited
