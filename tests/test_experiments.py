@@ -14,7 +14,7 @@ from vgcrl.cli import main
 from vgcrl.config import resolve
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
-from vgcrl.experiments.spectral import roughness
+from vgcrl.experiments.spectral import finding, roughness
 from vgcrl.metrics import interval
 from vgcrl.report import markdown
 from vgcrl.tables import with_interval
@@ -149,23 +149,28 @@ def test_the_readme_repeats_the_spectral_report():
             made.append(f"| {', '.join(told)} | {' | '.join(cells)} |\n")
     assert len(made) == 9
     assert "".join(made) in README
-    assert result["finding"].split(": ")[1].rstrip(".") in " ".join(README.split())
-
-
-def test_the_readme_repeats_what_bounds_and_replay_do():
-    """By paired seeds."""
-    swept = json.loads((RESULTS / "spectral" / "result.json").read_text())["programs"]
-    kept = {n: json.loads(lines(RESULTS / "spectral-replay" / f"G50-{n}")[-1]) for n in (10_000, 30_000)}
-    loose = [gain(swept[name]["last"]["seeds"], 5.0) for name in ("G20", "G50")]
-    few, every = (gain(each["seeds"], 2.0) for each in kept.values())
+    log_q = {
+        name: np.reshape([row["log_q"] for row in each["last"]["seeds"]], (-1, each["config"]["seeds"]))
+        for name, each in result["programs"].items()
+    }
+    assert result["finding"] == finding(log_q, tuple(result["programs"]["G20"]["config"]["spectral_norm"]))
     told = " ".join(README.split())
-    assert f"raises E[log q] by {loose[0]} at |G| = 20 and by {loose[1]} at |G| = 50 (paired seeds)" in told
-    assert f"at |G| = 50 SN 2 raises E[log q] by {few}; with all kept by {every}" in told
+    assert result["finding"].split(": ")[1].split(" Of the")[0] in told
+    for size, bound, more in re.findall(r"\|G\| = (20|50): SN (\d), by (\S+ ± \S+)[;.]", result["finding"]):
+        assert f"{more} at |G| = {size}" in told
+        assert f"SN {bound}, looked at afterwards" in told
 
 
-def gain(seeds, bound):
-    """What a bound adds to E[log q]."""
-    off, on = (np.array([row["log_q"] for row in seeds if row["spectral_norm"] == x]) for x in (0.0, bound))
+def test_the_readme_repeats_what_replay_does():
+    """By paired seeds."""
+    kept = {n: json.loads(lines(RESULTS / "spectral-replay" / f"G50-{n}")[-1]) for n in (10_000, 30_000)}
+    few, every = (gained(each["seeds"]) for each in kept.values())
+    assert f"at |G| = 50 SN 2 raises E[log q] by {few}; with all kept by {every}" in " ".join(README.split())
+
+
+def gained(seeds):
+    """What SN adds to E[log q]."""
+    off, on = (np.array([row["log_q"] for row in seeds if row["spectral_norm"] == x]) for x in (0.0, 2.0))
     return with_interval((on - off).mean(), interval(on - off))
 
 
