@@ -148,7 +148,15 @@ gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
 gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
 gymnasium.register("Endless-v0", Echo)
 gymnasium.register("Bare-v0", Bare, max_episode_steps=6)
-for name, limit in {"Numpy": np.int64(6), "Float": 6.0, "Half": 6.5, "Zero": 0, "None": -1, "Word": "6"}.items():
+for name, limit in {
+    "Numpy": np.int64(6),
+    "Float": 6.0,
+    "Half": 6.5,
+    "Zero": 0,
+    "None": -1,
+    "Inf": np.inf,
+    "Word": "6",
+}.items():
     gymnasium.register(f"{name}Limit-v0", Echo, max_episode_steps=limit)
 gymnasium.register("Whole-v0", Whole, max_episode_steps=6)
 gymnasium.register("Needy-v0", Needy, max_episode_steps=6)

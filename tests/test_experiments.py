@@ -156,7 +156,9 @@ def test_the_readme_repeats_the_spectral_report():
     assert result["finding"] == finding(log_q, tuple(result["programs"]["G20"]["config"]["spectral_norm"]))
     told = " ".join(README.split())
     assert result["finding"].split(": ")[1].split(" Of the")[0] in told
-    for size, bound, more in re.findall(r"\|G\| = (20|50): SN (\d), by (\S+ ± \S+)[;.]", result["finding"]):
+    most = re.findall(r"\|G\| = (20|50): SN (\d), by (\S+ ± \S+)[;.]", result["finding"])
+    assert [size for size, *_ in most] == ["20", "50"]
+    for size, bound, more in most:
         assert f"{more} at |G| = {size}" in told
         assert f"SN {bound}, looked at afterwards" in told
 

@@ -191,7 +191,7 @@ def policy_step(run: Path) -> int:
 def newest(
     run: Path, template: Any, warn: Callable[[str], None], least: int = 0
 ) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """The newest sound checkpoint, of `least` steps; a damaged one is named and the one before it used."""
+    """The newest sound checkpoint, of `least` steps or more; a damaged one is named and the one before it used."""
     for path in (path for path in saved(run) if int(path.name) >= least):
         try:
             return read(path, template)

@@ -55,7 +55,7 @@ def horizon(name: str) -> int | None:
         near = hint(identifier, registry, 3, 0.5)
         raise UsageError(f"--env {name} is unknown{near}; valid: an id that {module or 'gymnasium'} registers")
     limit = registry[identifier].max_episode_steps
-    return int(limit) if isinstance(limit, Real) and limit >= 1 and limit == int(limit) else None
+    return int(limit) if isinstance(limit, Real) and limit >= 1 and float(limit).is_integer() else None
 
 
 def _gymnasium(name: str) -> Any:
