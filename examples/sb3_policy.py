@@ -14,7 +14,7 @@ import numpy as np
 from stable_baselines3 import SAC
 
 import vgcrl
-from vgcrl import targets
+from vgcrl.measure import target_states
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=14, help="of the 42, evenly spread")
     args = parser.parse_args()
     model = SAC("MlpPolicy", gymnasium.make("HalfCheetah-v5"), seed=0).learn(args.steps)
-    aims = targets.default("HalfCheetah", 17, args.targets)
+    aims = target_states.default("HalfCheetah", 17, args.targets)
     policies = {
         "stable-baselines3 SAC": lambda obs, z: model.predict(obs, deterministic=True)[0],
         "standing still": lambda obs, z: np.zeros(6),

@@ -8,8 +8,8 @@ import pytest
 
 import vgcrl
 from tiny import TINY
-from vgcrl import training
 from vgcrl.envs.pointmass import ARENA
+from vgcrl.training import trainer
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_lgr_of_a_gymnasium_environment():
 
 
 def test_numbers_of_numpy_and_whole_floats_are_numbers(monkeypatch):
-    monkeypatch.setattr(training, "start", lambda config, *_, **__: json.loads(config.to_json()))  # as a run is saved
+    monkeypatch.setattr(trainer, "start", lambda config, *_, **__: json.loads(config.to_json()))  # as a run is saved
     given = TINY | {"steps": 1.6e2, "envs": np.int64(4), "spectral_norm": np.array([0.0, 2.0]), "seeds": 1}
     config = vgcrl.train("diayn", features=[0, 1], learning_rate=np.array(1e-3), **given)
     assert (config["steps"], config["envs"], config["features"]) == (160, 4, "0,1")

@@ -16,12 +16,13 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tiny import flags
-from vgcrl import checkpoint, targets, training
 from vgcrl.cli import main
 from vgcrl.envs import ENVS
-from vgcrl.files import put
-from vgcrl.methods import METHODS
-from vgcrl.program import policy
+from vgcrl.files import atomic_write
+from vgcrl.measure import target_states
+from vgcrl.objective.methods import METHODS
+from vgcrl.training import checkpoint, trainer
+from vgcrl.training.program import policy
 
 BAD = {
     "unknown command": (["trian"], "trian"),
@@ -173,7 +174,7 @@ def test_targets_from_a_file(run, tmp_path, capsys, kind):
     if kind == "npy":
         np.save(path, targets)
     elif kind == "json":
-        path.write_text(json.dumps(targets.tolist()))
+        path.write_text(json.dumps(target_states.tolist()))
     else:
         path.write_text("\ufeff0.5,0.5,0,0\n\n-1,0,0,0\n\n")  # as a spreadsheet may leave it
     capsys.readouterr()
@@ -216,15 +217,15 @@ def test_list_tells_the_quality_of_the_shipped_targets(capsys):
     """An expert that misses its velocity is told, not hidden."""
     assert main(["list", "targets"]) == 0
     out = capsys.readouterr().out
-    shipped = [path for path in map(targets.shipped, ENVS) if path]
+    shipped = [path for path in map(target_states.shipped, ENVS) if path]
     assert [path.stem for path in shipped] == ["HalfCheetah", "Ant", "Humanoid"]
-    for found in map(targets.read, shipped):
+    for found in map(target_states.read, shipped):
         assert f"of {len(found.asked)} experts, {found.missed.sum()} missed" in out
         assert len(found.states) == 6 * len(found.asked)
         assert found.facts["command"] in out
         assert found.facts.get("remark", "as that command writes it") in out
     marks = out.count(" missed\n") + out.count(" fell\n")
-    assert marks == sum(targets.read(path).missed.sum() for path in shipped)
+    assert marks == sum(target_states.read(path).missed.sum() for path in shipped)
 
 
 def test_output_that_nobody_reads_is_no_error():
@@ -249,9 +250,9 @@ def test_what_is_not_installed_is_named(monkeypatch, capsys):
     assert capsys.readouterr().err == "vgcrl: HalfCheetah needs mujoco; valid: pip install 'vgcrl[mujoco]'\n"
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["list"]) == 0
-    told = capsys.readouterr().out
-    assert "pointmass" in told
-    assert "experiment " not in told
+    reported = capsys.readouterr().out
+    assert "pointmass" in reported
+    assert "experiment " not in reported
     assert main(["list", "experiments"]) == 2
     assert "list experiments needs matplotlib, jinja2" in capsys.readouterr().err
 
@@ -339,7 +340,7 @@ def test_files_are_put_where_they_belong(tmp_path):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     for target in (path, link, pipe):
-        put(target, "text")
+        atomic_write(target, "text")
     assert path.read_text() == "text"
     assert link.is_symlink()
     assert pipe.is_fifo()
@@ -347,7 +348,7 @@ def test_files_are_put_where_they_belong(tmp_path):
     os.close(reader)
     assert {p.name for p in tmp_path.iterdir()} == {"file", "link", "pipe"}
     with pytest.raises(OSError, match="nowhere/file'"):
-        put(tmp_path / "nowhere" / "file", "text")
+        atomic_write(tmp_path / "nowhere" / "file", "text")
 
 
 COUNTERS = {"step": 640, "iteration": 1, "wall": 0.0}
@@ -425,7 +426,7 @@ def test_a_log_cut_off_by_a_kill_can_be_reported(copied, capsys):
 
 
 def test_a_run_killed_in_its_first_checkpoint_starts_over(copied, capsys):
-    program, runs, counters = training.restore(copied, print)
+    program, runs, counters = trainer.restore(copied, print)
     checkpoint.save_policy(copied, 0, policy(program.config, runs), counters | {"step": 0})
     shutil.rmtree(copied / "checkpoints")
     (copied / "checkpoints" / ".000000000000").mkdir(parents=True)

@@ -11,8 +11,8 @@ import pytest
 
 import vgcrl
 from tiny import TINY
-from vgcrl import devices
-from vgcrl.training import restore
+from vgcrl.training import devices
+from vgcrl.training.trainer import restore
 
 SMALL = {**TINY, "steps": 160, "seeds": 2, "learning_rate": (1e-4, 3e-4), "horizon": 40, "replay": 400}
 CASES = {"pointmass": SMALL, "HalfCheetah": SMALL}  # the loop inside, and the loop around the parts
@@ -20,11 +20,11 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 import jax, vgcrl
-from vgcrl import training
+from vgcrl.training import trainer
 out = Path(sys.argv[1])
 for env, options in json.loads(sys.argv[2]).items():
     vgcrl.train("diayn", env=env, out=out / env, quiet=True, **options)
-    program, runs, _ = training.restore(out / env, print)
+    program, runs, _ = trainer.restore(out / env, print)
     after = program.advance(program.enter(runs, program.save_worlds())[0], 40, 1)
     leaves = jax.tree.leaves(after)
     print(json.dumps([len(jax.devices()), sorted({len(x.sharding.device_set) for x in leaves})]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from vgcrl.distributions import Categorical, FullNormal, Huber, Mixture, Normal, VonMisesFisher
+from vgcrl.objective.distributions import Categorical, FullNormal, Huber, Mixture, Normal, VonMisesFisher
 
 N = 20_000
 

@@ -11,13 +11,13 @@ import pytest
 
 from tiny import TINY
 from vgcrl.cli import main
-from vgcrl.config import resolve
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
 from vgcrl.experiments.spectral import finding, roughness
-from vgcrl.metrics import interval
-from vgcrl.report import markdown
-from vgcrl.tables import with_interval
+from vgcrl.measure.metrics import interval
+from vgcrl.show.report import markdown
+from vgcrl.show.tables import with_interval
+from vgcrl.training.config import resolve
 
 RESULTS = Path(__file__).parents[1] / "results"
 README = (RESULTS.parent / "README.md").read_text()
@@ -145,8 +145,8 @@ def test_the_readme_repeats_the_spectral_report():
     for label, _, *cells, _ in table["rows"]:
         size, how = label.rsplit(", ", 1)
         if how in ("off", "SN 2", "SN 5") and "environments" not in size:
-            told = size.replace("|", r"\|"), how.replace("off", "no SN")
-            made.append(f"| {', '.join(told)} | {' | '.join(cells)} |\n")
+            reported = size.replace("|", r"\|"), how.replace("off", "no SN")
+            made.append(f"| {', '.join(reported)} | {' | '.join(cells)} |\n")
     assert len(made) == 9
     assert "".join(made) in README
     log_q = {
@@ -154,13 +154,13 @@ def test_the_readme_repeats_the_spectral_report():
         for name, each in result["programs"].items()
     }
     assert result["finding"] == finding(log_q, tuple(result["programs"]["G20"]["config"]["spectral_norm"]))
-    told = " ".join(README.split())
-    assert result["finding"].split(": ")[1].split(" Of the")[0] in told
+    reported = " ".join(README.split())
+    assert result["finding"].split(": ")[1].split(" Of the")[0] in reported
     most = re.findall(r"\|G\| = (20|50): SN (\d), by (\S+ ± \S+)[;.]", result["finding"])
     assert [size for size, *_ in most] == ["20", "50"]
     for size, bound, more in most:
-        assert f"{more} at |G| = {size}" in told
-        assert f"SN {bound}, looked at afterwards" in told
+        assert f"{more} at |G| = {size}" in reported
+        assert f"SN {bound}, looked at afterwards" in reported
 
 
 def test_the_readme_repeats_what_replay_does():

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from tiny import flags
-from vgcrl import experts, targets
 from vgcrl.cli import main
-from vgcrl.config import Config, resolve
-from vgcrl.envs.locomotion import TASKS
+from vgcrl.envs.bodies import TASKS
 from vgcrl.errors import UsageError
+from vgcrl.measure import target_states
+from vgcrl.training.config import Config, resolve
+from vgcrl.use import experts
 
 
 def test_the_closest_seed_is_the_expert():
@@ -37,8 +38,8 @@ def test_a_target_keeps_the_recording_that_came_closest():
     early = np.array([[0.9, 0.0], [0.0, 0.0], [0.0, 0.1]])
     late = np.array([[0.5, 0.0], [1.9, 2.0], [0.1, 0.0]])
     states, up = np.repeat(np.arange(3.0), 2)[:, None] * np.ones(4), np.zeros(3, bool)
-    old = targets.Experts(states, asked, early, np.full(3, 10), up, {"steps": 10})
-    new = targets.Experts(states + 10, asked, late, np.full(3, 20), up, {"steps": 20})
+    old = target_states.Experts(states, asked, early, np.full(3, 10), up, {"steps": 10})
+    new = target_states.Experts(states + 10, asked, late, np.full(3, 20), up, {"steps": 20})
     best = experts.closest(old, new)
     np.testing.assert_array_equal(best.achieved, [early[0], late[1], early[2]])
     np.testing.assert_array_equal(best.steps, [10, 20, 10])
@@ -53,15 +54,15 @@ def test_a_target_keeps_the_recording_that_came_closest():
 
 def test_a_miss_is_told_and_files_come_back(tmp_path):
     asked, achieved = np.array([[1.0, 0.0], [2.0, 2.0]]), np.array([[1.1, 0.1], [2.0, 1.7]])
-    written = targets.Experts(
+    written = target_states.Experts(
         np.ones((4, 3)), asked, achieved, np.array([10, 20]), np.zeros(2, bool), {"env": "x", "seeds": 2}
     )
-    targets.write(tmp_path / "a" / "x.safetensors", written)
-    back = targets.read(tmp_path / "a" / "x.safetensors")
+    target_states.write(tmp_path / "a" / "x.safetensors", written)
+    back = target_states.read(tmp_path / "a" / "x.safetensors")
     assert back.missed.tolist() == [False, True]
     assert back.facts == written.facts
     np.testing.assert_allclose(back.achieved, achieved, rtol=1e-6)
-    np.testing.assert_array_equal(targets.from_file(tmp_path / "a" / "x.safetensors", 3), np.ones((4, 3)))
+    np.testing.assert_array_equal(target_states.from_file(tmp_path / "a" / "x.safetensors", 3), np.ones((4, 3)))
 
 
 def test_the_command(tmp_path, capsys):
@@ -72,14 +73,14 @@ def test_the_command(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"{49 * 6} states of 49 experts" in said
     assert said.count("missed") > 40, "hardly trained, and it says so"
-    before, found = out.read_bytes(), targets.read(out)
+    before, found = out.read_bytes(), target_states.read(out)
     assert found.facts["steps"] == 320
     assert len(set(found.steps)) > 1, "all at one evaluation"
     assert main(command) == 0
     assert out.read_bytes() == before
     out.unlink()
     assert main(command) == 0
-    again = targets.read(out)
+    again = target_states.read(out)
     assert (again.steps == 320).all(), "from the last checkpoint"
     assert (found.error <= again.error).all(), "the end was closer than the best"
     assert main([*command, "--sigma", "0.3"]) == 2
@@ -106,12 +107,12 @@ def test_environments_without_velocities_are_refused(capsys):
     assert "does not say which those are" in capsys.readouterr().err
 
 
-SHIPPED = [name for name in TASKS if targets.shipped(name)]
+SHIPPED = [name for name in TASKS if target_states.shipped(name)]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_ships_fits_its_environment(name):
-    found = targets.read(targets.shipped(name))
+    found = target_states.read(target_states.shipped(name))
     spec = resolve(Config(env=name)).specification
     count = len(experts.SPEEDS) ** len(spec.velocity)
     assert found.asked.shape == found.achieved.shape == (count, len(spec.velocity))
@@ -125,14 +126,14 @@ def test_what_ships_fits_its_environment(name):
 
 def test_halfcheetah_ships():
     assert "HalfCheetah" in SHIPPED
-    assert not targets.read(targets.shipped("HalfCheetah")).missed.any()
+    assert not target_states.read(target_states.shipped("HalfCheetah")).missed.any()
 
 
 def test_some_of_the_targets_are_of_all_experts_alike():
-    every = np.asarray(targets.default("HalfCheetah", 17)).reshape(7, 6, 17)
-    some = np.asarray(targets.default("HalfCheetah", 17, 20))
+    every = np.asarray(target_states.default("HalfCheetah", 17)).reshape(7, 6, 17)
+    some = np.asarray(target_states.default("HalfCheetah", 17, 20))
     assert (some.reshape(7, 2, 17) == every[:, :2]).all()
-    few = np.asarray(targets.default("HalfCheetah", 17, 3))
+    few = np.asarray(target_states.default("HalfCheetah", 17, 3))
     assert (few == every[[0, 3, 6], 0]).all(), "the slowest, the middle and the fastest"
 
 
@@ -141,7 +142,7 @@ def test_who_falls_stays_down_when_experts_are_recorded(tmp_path, capsys):
     out = tmp_path / "Humanoid.safetensors"
     small = flags(steps=320, seeds=1, horizon=200, replay=4000, evaluate_every=320, checkpoint_every=320)
     assert main(["experts", "--env", "Humanoid", "--terminate", "yes", "--out", str(out), *small]) == 0
-    found = targets.read(out)
+    found = target_states.read(out)
     assert found.states[:, 0].max() < 1.0, "a fresh start is at 1.4"
     assert found.fell.all()
     assert found.missed.all(), "lying still is not standing still"
@@ -172,11 +173,11 @@ def test_targets_from_files(tmp_path):
         "comment.csv": "# a b c d\n" + text,
     }.items():
         (tmp_path / name).write_text(content)
-        np.testing.assert_array_equal(targets.from_file(tmp_path / name, 4), numbers)
+        np.testing.assert_array_equal(target_states.from_file(tmp_path / name, 4), numbers)
     for name, array in {"T.NPY": numbers, "shaped.npy": numbers.reshape(3, 2, 2)}.items():
         with (tmp_path / name).open("wb") as file:
             np.save(file, array)
-        np.testing.assert_array_equal(targets.from_file(tmp_path / name, 4), numbers)
+        np.testing.assert_array_equal(target_states.from_file(tmp_path / name, 4), numbers)
     (tmp_path / "bad.csv").write_text("1,x,2,3\n" + text)
     with pytest.raises(UsageError, match="cannot be read"):
-        targets.from_file(tmp_path / "bad.csv", 4)
+        target_states.from_file(tmp_path / "bad.csv", 4)

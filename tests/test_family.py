@@ -7,13 +7,13 @@ import pytest
 from scipy import special, stats
 
 from vgcrl.cli import main
-from vgcrl.config import Config, resolve
-from vgcrl.distributions import Contrast, Implied
 from vgcrl.envs import pixels, pointmass
-from vgcrl.goals import Visited, current
-from vgcrl.networks import Convolutions, Linear
-from vgcrl.posteriors import POSTERIORS, Build
-from vgcrl.posteriors.nonparametric import MEMORY
+from vgcrl.objective.distributions import GoalAmongDecoys, Implied
+from vgcrl.objective.goals import Visited, current
+from vgcrl.objective.networks import Convolutions, Linear
+from vgcrl.objective.posteriors import POSTERIORS, Build
+from vgcrl.objective.posteriors.nonparametric import MEMORY
+from vgcrl.training.config import Config, resolve
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -25,7 +25,7 @@ def unit(x):
 
 def test_contrast_is_a_softmax_over_goal_and_decoys():
     own, decoys, goal = unit(RNG.normal(size=4)), unit(RNG.normal(size=(5, 4))), unit(RNG.normal(size=4))
-    d = Contrast(jnp.zeros(2), jnp.array(own), (jnp.zeros((5, 2)), jnp.array(decoys)), 3.0)
+    d = GoalAmongDecoys(jnp.zeros(2), jnp.array(own), (jnp.zeros((5, 2)), jnp.array(decoys)), 3.0)
     scores = 3.0 * np.concatenate([[goal @ own], decoys @ own])
     assert float(d.log_prob((jnp.zeros(2), jnp.array(goal)))) == pytest.approx(special.log_softmax(scores)[0], abs=1e-5)
 
@@ -33,7 +33,7 @@ def test_contrast_is_a_softmax_over_goal_and_decoys():
 def test_samples_of_a_contrast_are_its_candidates_in_proportion():
     states = jnp.arange(3.0)[:, None]
     embeddings = jnp.array(unit(RNG.normal(size=(3, 4))), jnp.float32)
-    d = Contrast(jnp.array([9.0]), embeddings[0], (states, embeddings), 2.0)
+    d = GoalAmongDecoys(jnp.array([9.0]), embeddings[0], (states, embeddings), 2.0)
     drawn = np.asarray(jax.vmap(d.sample)(jax.random.split(KEY, 4000)))[:, 0]
     scores = 2.0 * np.append(np.asarray(embeddings @ embeddings[0]), 1.0)
     expected = 4000 * special.softmax(scores)
@@ -72,7 +72,7 @@ def test_implied_posterior_is_bayes_rule():
 def test_skill_dynamics_see_which_skill_moved_so():
     """Fitted to skills that move left and right, the implied posterior tells them apart."""
     q = POSTERIORS["dynamics"](KEY, Build(2, 2, (16,), Linear, 1.0, 2, 5.0))
-    from vgcrl.optim import adam_init, adam_step
+    from vgcrl.objective.optim import adam_init, adam_step
 
     z = jnp.arange(64) % 2
     s = jnp.asarray(RNG.normal(size=(64, 1)), jnp.float32)

@@ -7,21 +7,22 @@ import numpy as np
 import pytest
 
 from tiny import TINY
-from vgcrl import filmstrip, hosted
-from vgcrl.config import Config, resolve
-from vgcrl.envs import locomotion
+from vgcrl.envs import bodies
+from vgcrl.show import filmstrip
+from vgcrl.training import host_program
+from vgcrl.training.config import Config, resolve
 
 KEYS = np.array([[1, 2]], np.uint32)
 
 
-@pytest.fixture(params=locomotion.TASKS)
+@pytest.fixture(params=bodies.TASKS)
 def env(request):
     return request.param
 
 
 def episodes(env, skills=3, steps=12):
     """Constant actions of different strength, one per skill."""
-    width = locomotion.load(locomotion.TASKS[env]).nu
+    width = bodies.load(bodies.TASKS[env]).nu
     return filmstrip.record(
         Config(env=env), lambda obs, z: np.tile(z[:, None], width), np.linspace(-1, 1, skills), KEYS, steps
     )
@@ -29,16 +30,16 @@ def episodes(env, skills=3, steps=12):
 
 def compiled(method, **changes):
     options: dict[str, Any] = TINY | {"envs": 2, "seeds": 1, "horizon": 50} | changes
-    program = hosted.compile_config(resolve(Config(method, "HalfCheetah", engine="mujoco", **options)))
+    program = host_program.compile_config(resolve(Config(method, "HalfCheetah", engine="mujoco", **options)))
     return program, jax.tree.map(lambda x: x[0], program.init())
 
 
 def test_episodes_are_those_of_the_environment(env):
     """They begin as its episodes do, differ by their actions, and do not depend on how long they are followed."""
     qpos = episodes(env)
-    model = locomotion.load(locomotion.TASKS[env])
+    model = bodies.load(bodies.TASKS[env])
     assert qpos.shape == (13, 3, model.nq)
-    assert (np.abs(qpos[0] - model.qpos0) <= locomotion.TASKS[env].noise).all()
+    assert (np.abs(qpos[0] - model.qpos0) <= bodies.TASKS[env].noise).all()
     assert (qpos[-1, 0] != qpos[-1, 2]).all()
     np.testing.assert_array_equal(episodes(env, steps=5), qpos[:6])
 
@@ -47,7 +48,7 @@ def test_capsules_are_mujocos(env):
     """Against the frame of each geom, and its distance to the floor by MuJoCo's own collision detection."""
     import mujoco
 
-    model = locomotion.load(locomotion.TASKS[env])
+    model = bodies.load(bodies.TASKS[env])
     qpos = episodes(env)[-1]
     ends, radius = filmstrip.capsules(model, qpos)
     data, apart = mujoco.MjData(model), np.zeros(6)
@@ -98,18 +99,18 @@ def test_tiles_are_every_second_square():
 
 
 def test_spread():
-    assert filmstrip.spread(np.array([3.0, 0.0, 0.1, 5.0, 0.2]), 3).tolist() == [1, 0, 3]
-    assert filmstrip.spread(np.zeros(3), 5).tolist() == [0, 1, 2]
+    assert filmstrip.most_different(np.array([3.0, 0.0, 0.1, 5.0, 0.2]), 3).tolist() == [1, 0, 3]
+    assert filmstrip.most_different(np.zeros(3), 5).tolist() == [0, 1, 2]
 
 
 def test_figures(env, tmp_path):
-    task, qpos = locomotion.TASKS[env], episodes(env)
+    task, qpos = bodies.TASKS[env], episodes(env)
     figure = filmstrip.filmstrip(task, qpos, ["a", "b", "c"], frames=4)
     assert len(figure.axes) == 3
     metre = {tuple(np.round(a.transData.transform([1, 1]) - a.transData.transform([0, 0]), 6)) for a in figure.axes}
     assert len(metre) == 1  # one scale for all rows,
     np.testing.assert_allclose(*metre.pop())  # and for both directions
-    seconds = task.frames * locomotion.load(task).opt.timestep * 12
+    seconds = task.frames * bodies.load(task).opt.timestep * 12
     for row, axis in enumerate(figure.axes):
         limits = np.array([axis.get_xlim(), axis.get_ylim()])
         assert np.isfinite(limits).all()
@@ -117,12 +118,12 @@ def test_figures(env, tmp_path):
         assert words[0] == "abc"[row]
         speed = (qpos[-1, row, 0] - qpos[0, row, 0]) / seconds
         assert words[1].startswith(f"x {speed:+.2f} m/s".replace("-", "−"))
-        bodies = [c for c in axis.collections if isinstance(c, filmstrip.PathCollection)]
-        assert len(bodies) == 4
-        shown = np.concatenate([path.vertices for body in bodies for path in body.get_paths()])
+        drawn = [c for c in axis.collections if isinstance(c, filmstrip.PathCollection)]
+        assert len(drawn) == 4
+        shown = np.concatenate([path.vertices for body in drawn for path in body.get_paths()])
         assert (shown >= limits[:, 0]).all()
         assert (shown <= limits[:, 1]).all()
-        strength = [np.asarray(body.get_facecolor())[1:, :3].mean() for body in bodies]
+        strength = [np.asarray(body.get_facecolor())[1:, :3].mean() for body in drawn]
         assert strength == sorted(strength, reverse=True)  # later is darker
     figure.savefig(tmp_path / "film.svg")
 
@@ -141,4 +142,4 @@ def test_skills_of_a_run(method, first):
 
 def test_a_point_is_no_body():
     options: dict[str, Any] = TINY
-    assert not filmstrip.is_body(hosted.compile_config(resolve(Config(**options))))
+    assert not filmstrip.is_body(host_program.compile_config(resolve(Config(**options))))

@@ -15,11 +15,11 @@ import pytest
 import vgcrl
 from tiny import TINY, flags
 from vgcrl.cli import main
-from vgcrl.config import Config, resolve
-from vgcrl.envs import find, foreign, locomotion
-from vgcrl.envs.base import Broken, generator
-from vgcrl.envs.foreign import Foreign
+from vgcrl.envs import bodies, find, gymnasium_engine
+from vgcrl.envs.contract import Broken, generator
+from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError
+from vgcrl.training.config import Config, resolve
 
 ECHO = "foreign_envs:Echo-v0"
 KEYS = np.array([[1, 2], [3, 4]], np.uint32)
@@ -106,11 +106,11 @@ def test_actions_are_in_the_space():
     low, high = np.array([-0.1, -np.inf, 5.0, -np.inf]), np.array([0.3, np.inf, np.inf, 0.5])
     for space in (spaces.Box(low, high, dtype=np.float64), spaces.Box(-3, 1, (2, 2), np.int32)):
         env = SimpleNamespace(observation_space=spaces.Box(0, 1, (1,)), action_space=space)
-        spec = foreign.describe(env, 10)
+        spec = gymnasium_engine.describe(env, 10)
         for action in np.linspace(-1, 1, 21, dtype=np.float32):
             assert space.contains(spec.native(np.full(4, action)))
     assert spec.native(np.array([[-1, -0.3, 0.3, 1]])).tolist() == [[[-3, -2], [0, 1]]]
-    free = foreign.describe(
+    free = gymnasium_engine.describe(
         SimpleNamespace(**vars(env) | {"action_space": spaces.Box(low, high, dtype=np.float64)}), 10
     )
     assert (free.action_low, free.action_high) == ((-0.1, -1, 5, -1.5), (0.3, 1, 7, 0.5))
@@ -119,18 +119,18 @@ def test_actions_are_in_the_space():
 @pytest.mark.parametrize("horizon", [3, 9])  # shorter and longer than registered
 def test_time_limit_is_no_termination(horizon):
     worlds = echo(horizon=horizon)
-    begun = worlds.reset(KEYS)
+    started = worlds.reset(KEYS)
     for clock in range(2 * horizon):
         out = worlds.step(all_of(CALM), KEYS, clock)
         time = clock % horizon + 1
         assert not out.terminal.any()
         assert (out.last == (time == horizon)).all()
         assert (out.next_obs[..., TIME] == time).all()
-        assert (out.next_obs[..., START] == begun[..., START]).all()
+        assert (out.next_obs[..., START] == started[..., START]).all()
         if time == horizon:
             assert (out.obs[..., TIME] == 0).all()
-            assert (out.obs[..., START] != begun[..., START]).all()
-            begun = out.obs
+            assert (out.obs[..., START] != started[..., START]).all()
+            started = out.obs
         else:
             assert (out.obs == out.next_obs).all()
     worlds.close()
@@ -284,30 +284,30 @@ def test_a_policy_for_a_world_of_one_number(tmp_path):
 
 def test_no_time_limit():
     name = "foreign_envs:Endless-v0"
-    assert foreign.horizon(name) is None
+    assert gymnasium_engine.horizon(name) is None
     one_line(lambda: Foreign(name, 1, 1, horizon=None, workers=0), name, "no time limit", "--horizon N")
     Foreign(name, 1, 1, horizon=2, workers=0).close()
 
 
 def test_a_time_limit_is_a_whole_number_of_steps_or_none():
-    found = [foreign.horizon(f"foreign_envs:{name}Limit-v0") for name in ("Numpy", "Float")]
+    found = [gymnasium_engine.horizon(f"foreign_envs:{name}Limit-v0") for name in ("Numpy", "Float")]
     assert found == [6, 6]
     assert {type(x) for x in found} == {int}
     others = ("Half", "Zero", "None", "Inf", "Word")
-    assert {foreign.horizon(f"foreign_envs:{name}Limit-v0") for name in others} == {None}
+    assert {gymnasium_engine.horizon(f"foreign_envs:{name}Limit-v0") for name in others} == {None}
 
 
 def test_what_cannot_be_built_says_so_first(recwarn):
     """An id of a version that is no longer there has no time limit either."""
     name = "HalfCheetah-v2"
-    assert foreign.horizon(name) is None
+    assert gymnasium_engine.horizon(name) is None
     one_line(lambda: Foreign(name, 1, 1, horizon=None, workers=0), name, "cannot be built")
     assert not [w for w in recwarn if "out of date" in str(w.message)]
 
 
 def test_names():
-    assert {"Pendulum-v1", "Reacher-v5", "Reacher-v4"} <= set(foreign.ids())
-    assert (foreign.horizon("Pendulum-v1"), foreign.horizon(ECHO)) == (200, 6)
+    assert {"Pendulum-v1", "Reacher-v5", "Reacher-v4"} <= set(gymnasium_engine.ids())
+    assert (gymnasium_engine.horizon("Pendulum-v1"), gymnasium_engine.horizon(ECHO)) == (200, 6)
     assert find(ECHO).options["horizon"] == 6
     one_line(lambda: find("foreign_envs:Ehco-v0"), "foreign_envs:Ehco-v0", "did you mean Echo-v0")
     one_line(lambda: find("no_such_module:Echo-v0"), "no_such_module", "cannot be imported")
@@ -325,9 +325,9 @@ def test_without_gymnasium(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "gymnasium")
     monkeypatch.setattr(builtins, "__import__", absent)
-    assert foreign.ids() == []
+    assert gymnasium_engine.ids() == []
     needs = f"--env {ECHO} needs gymnasium; valid: pip install 'vgcrl[mujoco]'"
-    one_line(lambda: foreign.horizon(ECHO), needs)
+    one_line(lambda: gymnasium_engine.horizon(ECHO), needs)
     one_line(lambda: echo(), needs)
 
 
@@ -335,7 +335,7 @@ def test_without_gymnasium(monkeypatch):
 def test_against_gymnasium(name, strength, seconds):
     import gymnasium
 
-    horizon, key = foreign.horizon(name), KEYS[1]
+    horizon, key = gymnasium_engine.horizon(name), KEYS[1]
     worlds = Foreign(name, 2, 3, horizon=horizon, workers=0)
     assert worlds.spec.seconds == seconds
     env, place = gymnasium.make(name), 2
@@ -355,15 +355,15 @@ def test_against_gymnasium(name, strength, seconds):
 
 
 @pytest.mark.parametrize("terminate", [False, True])
-@pytest.mark.parametrize("name", locomotion.TASKS)
+@pytest.mark.parametrize("name", bodies.TASKS)
 def test_bodies(name, terminate):
     import gymnasium
 
-    task = locomotion.TASKS[name]
+    task = bodies.TASKS[name]
     options = {"terminate": terminate} if task.height else {}
-    worlds = foreign.body(task, 1, 2, horizon=100, workers=0, **options)
+    worlds = gymnasium_engine.body(task, 1, 2, horizon=100, workers=0, **options)
     env = gymnasium.make(task.gymnasium, **task.options)
-    assert worlds.spec == locomotion.specification(task, env.unwrapped.model, 100)
+    assert worlds.spec == bodies.specification(task, env.unwrapped.model, 100)
     assert worlds.spec.obs_dim == env.observation_space.shape[0]
     assert worlds.reset(KEYS[:1]).shape == (1, 2, worlds.spec.obs_dim)
     random = np.random.default_rng(0)
@@ -392,12 +392,12 @@ def test_a_folder_that_was_there_is_left_as_it_was(where, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("starts", "told"), [(0, "of seed 0 at its start"), (1, "of seed 0 at step 24")])
-def test_a_start_that_is_not_finite_is_told(starts, told, tmp_path, capsys, monkeypatch):
+def test_a_start_that_is_not_finite_is_told(starts, reported, tmp_path, capsys, monkeypatch):
     import foreign_envs
 
     monkeypatch.setattr(foreign_envs, "FIRST_STARTS", starts)
     assert main(["train", "--env", "foreign_envs:Lost-v0", "--out", str(tmp_path / "run"), *flags(horizon=6)]) == 2
-    assert f"observation not finite in environment 0 {told}" in capsys.readouterr().err.splitlines()[-1]
+    assert f"observation not finite in environment 0 {reported}" in capsys.readouterr().err.splitlines()[-1]
     assert (tmp_path / "run").exists() == bool(starts)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vgcrl.distributions import Categorical, Normal, VonMisesFisher
-from vgcrl.goals import Box, Discrete, Sphere, TanhBox, cube
+from vgcrl.objective.distributions import Categorical, Normal, VonMisesFisher
+from vgcrl.objective.goals import Box, Discrete, Sphere, TanhBox, cube
 
 N = 4000
 SPACES = {

@@ -18,17 +18,17 @@ import numpy as np
 import pytest
 
 from tiny import TINY
-from vgcrl import training
 from vgcrl.cli import main, parse
-from vgcrl.config import resolve
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
-from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Ask, paper_rows
-from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, Contrast, mark
+from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Request, paper_rows
+from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, PairedClaim, mark
 from vgcrl.experiments.entries import entries
-from vgcrl.logs import to_json
-from vgcrl.tables import with_interval
+from vgcrl.show.tables import with_interval
+from vgcrl.training import logs, loop, summary
+from vgcrl.training.config import resolve
+from vgcrl.training.logs import to_json
 
 RESULTS = Path(__file__).parents[1] / "results"
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
@@ -43,7 +43,7 @@ def test_every_published_row_is_one_setting_of_one_program(name):
     """Read off the configurations, without the rows that the programs carry."""
     which, found = GRIDS[name], []
     names = {ours: papers for papers, ours in which.posteriors.items()}
-    jobs = [job for job in grid.jobs(which, Ask()) if "aside" not in job.rows[0]]
+    jobs = [job for job in grid.jobs(which, Request()) if "aside" not in job.rows[0]]
     assert len({job.name for job in jobs}) == len(jobs)
     for job in jobs:
         config = resolve(job.config)
@@ -67,7 +67,7 @@ def test_every_published_row_is_one_setting_of_one_program(name):
 
 
 def test_early_training_has_one_environment_and_all_techniques():
-    (job,) = (job for job in grid.jobs(discrete.GRID, Ask()) if "early" in job.name)
+    (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "early" in job.name)
     config = resolve(job.config)
     assert (config.envs, config.updates_per_step, config.goal_dim, config.steps) == (1, 1.0, 200, 100_000)
     assert [(s["relabel_fraction"], s["spectral_norm"]) for s in config.settings] == [
@@ -76,12 +76,12 @@ def test_early_training_has_one_environment_and_all_techniques():
         (0, 2),
         (0.5, 2),
     ]
-    (short,) = (job for job in grid.jobs(discrete.GRID, Ask(steps=1000)) if "early" in job.name)
+    (short,) = (job for job in grid.jobs(discrete.GRID, Request(steps=1000)) if "early" in job.name)
     assert resolve(short.config).steps == 1000
 
 
 def test_skills_that_move_differ_from_the_table_in_what_q_sees_only():
-    jobs = {job.name: job for job in grid.jobs(discrete.GRID, Ask(steps=1000))}
+    jobs = {job.name: job for job in grid.jobs(discrete.GRID, Request(steps=1000))}
     one, other = (dataclasses.asdict(resolve(jobs[f"HalfCheetah-G10{x}"].config)) for x in ("", "-velocity"))
     assert {k: v for k, v in other.items() if v != one[k]} == {"features": "velocity"}
 
@@ -129,7 +129,7 @@ def row(env="Ant", size=200, posterior="categorical", p_her=0, sn=0, **numbers):
 
 def fake(rows, **final):
     """A job and its cell: metric -> (setting, seed)."""
-    job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Ask())[0].config)
+    job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Request())[0].config)
     final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
     cell = {
@@ -154,7 +154,7 @@ def fake(rows, **final):
     return job, cell
 
 
-P_HER = Contrast("P-HER helps", "p_her", lambda row: True)
+P_HER = PairedClaim("P-HER helps", "p_her", lambda row: True)
 
 
 def verdict(higher, without, with_, papers=(0.2, 0.6)):
@@ -216,17 +216,17 @@ def test_skills_that_are_known_but_stand_still_are_a_finding():
 def test_targets_that_the_paper_is_close_to_by_chance_are_slower_than_ours():
     """Standing still has 1.5 on ours; the paper does not know its goals and has a fifth of that, or nearly as much."""
 
-    def told(z, v, higher=True):
+    def reported(z, v, higher=True):
         job, cell = fake([row(LGR_z=z, LGR_v=v), row(p_her=1, LGR_z="0.2", LGR_v="0.1")], lgr_z=0.5, lgr_v=1.5)
         rows = entries([job], {"fake": cell})
         return comparison.slower(rows, higher), comparison.movement(rows, higher).rows[0][-1]
 
-    text, cell = told("0.01", "0.3")
+    text, cell = reported("0.01", "0.3")
     assert text.startswith("Ant: where the paper's q hardly knows the goal")
     assert cell == "0.300 in 1 row"
-    assert told("0.01", "1.4") == ("", "1.400 in 1 row")
-    assert told("0.5", "0.3") == ("", "–"), "its q knows some"
-    assert told("0.35", "0.3", higher=False)[0]
+    assert reported("0.01", "1.4") == ("", "1.400 in 1 row")
+    assert reported("0.5", "0.3") == ("", "–"), "its q knows some"
+    assert reported("0.35", "0.3", higher=False)[0]
 
 
 @pytest.mark.parametrize("targets", [{"count": 0}, {"count": 294, "missed": 0.9, "still_lgr_v": 1.0, "spread_v": 1.0}])
@@ -253,18 +253,18 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
     ("measured", "told"),
     [({}, "a GPU"), ({"measured_on": "a GPU"}, "a GPU"), ({"measured_on": "a CPU"}, "a GPU, measured on a CPU")],
 )
-def test_both_machines_are_told_where_there_were_two(measured, told):
+def test_both_machines_are_told_where_there_were_two(measured, reported):
     job, cell = fake([row()])
     table = comparison.effort([job], {job.name: cell | {"hardware": "a GPU"} | measured})
-    assert table.rows[0][-1] == f"{told}; vgcrl 0"
+    assert table.rows[0][-1] == f"{reported}; vgcrl 0"
     table = comparison.effort([job], {job.name: cell | {"versions": {}}})  # trained before lines had them
     assert table.rows[0][-1] == "a machine; versions not recorded"
 
 
 def test_a_program_takes_as_long_as_one_like_it_did():
-    config = resolve(grid.jobs(discrete.GRID, Ask(steps=1_000_000, seeds=2))[0].config)
+    config = resolve(grid.jobs(discrete.GRID, Request(steps=1_000_000, seeds=2))[0].config)
     assert planning.seconds(config, []) == (planning.assumed(config), False)
-    cell = {"config": json.loads(config.to_json()), "hardware": training.hardware()}
+    cell = {"config": json.loads(config.to_json()), "hardware": summary.hardware()}
     cell |= {"runs": 8, "steps": 500_000, "wall_seconds": 100.0}
     assert planning.seconds(config, [cell, cell | {"hardware": "another"}]) == (100.0, True)
     assert not planning.seconds(config, [cell | {"config": cell["config"] | {"env": "Ant"}}])[1]
@@ -312,7 +312,7 @@ def numbers(folder):
 
 def interrupt_training(monkeypatch):
     """Ctrl-C at the third evaluation of the first program."""
-    original, calls = training.append_line, []
+    original, calls = loop.append_line, []
 
     def append(*arguments):
         original(*arguments)
@@ -320,7 +320,7 @@ def interrupt_training(monkeypatch):
         if len(calls) == 3:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(training, "append_line", append)
+    monkeypatch.setattr(loop, "append_line", append)
 
 
 def interrupt_measuring(monkeypatch):
@@ -353,8 +353,8 @@ def test_an_interrupted_experiment_continues_bit_for_bit(
         assert run(tmp_path) == 130
     assert "the same command continues" in capsys.readouterr().err
     assert len(numbers(tmp_path)) == 1
-    told = list(tmp_path.rglob("*.unfinished.json"))
-    assert bool(told) == (interrupt is interrupt_training)
+    reported = list(tmp_path.rglob("*.unfinished.json"))
+    assert bool(reported) == (interrupt is interrupt_training)
     assert run(tmp_path) == 0
     said = capsys.readouterr()
     verb = "starts" if interrupt is leave_nothing_but_a_lock else "continues"
@@ -373,7 +373,7 @@ def test_a_program_that_was_stopped_is_reported_as_far_as_it_is(small, tmp_path,
     (path,) = (folder / "cells").iterdir()
     cell, last = (
         json.loads(path.read_text()),
-        training.read_lines(folder / "runs" / "pointmass-G2" / "metrics.jsonl")[-1],
+        logs.read_lines(folder / "runs" / "pointmass-G2" / "metrics.jsonl")[-1],
     )
     assert path.name == "pointmass-G2.unfinished.json"
     assert cell["steps"] == last["step"] < cell["config"]["steps"]
@@ -381,8 +381,8 @@ def test_a_program_that_was_stopped_is_reported_as_far_as_it_is(small, tmp_path,
     result = json.loads((folder / "result.json").read_text())
     assert result["finding"].count("0 of 2 programs finished and 1 as far as they were trained") == 1
     job = cells.Job("pointmass-G2", tuple(row("pointmass", 2, p_her=i) for i in (0, 1)), None)
-    for told, known in ((cell, True), (cell | {"finished": True}, False)):
-        outcome = comparison.compare([job], {job.name: told}, (P_HER,), True)
+    for reported, known in ((cell, True), (cell | {"finished": True}, False)):
+        outcome = comparison.compare([job], {job.name: reported}, (P_HER,), True)
         assert outcome.claims[0].sentence == "P-HER helps" + " [so far]" * known
         labels = outcome.figures["Beside the paper"].axes[0].get_legend_handles_labels()[1]
         assert ("unfinished" in labels) == known
@@ -394,7 +394,7 @@ def test_a_stopped_program_that_had_diverged_keeps_its_metrics(uninterrupted, tm
     """A log has null for what is no number, also of the first run."""
     job = cells.Job("pointmass-G2", tuple(row("pointmass", 2, p_her=i) for i in (0, 1)), None)
     target = shutil.copytree(uninterrupted / "discrete-quick" / "runs" / job.name, cells.run_path(tmp_path, job))
-    lines = training.read_lines(target / "metrics.jsonl")
+    lines = logs.read_lines(target / "metrics.jsonl")
     lines[-1]["seeds"][0]["F"] = None
     (target / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     cells.write_unfinished(tmp_path, job)
@@ -415,8 +415,8 @@ def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, s
             for name in ("config.json", "metrics.jsonl", "policy.safetensors"):
                 shutil.copy(source / name, target)
     monkeypatch.setattr(grid, "train", None)
-    monkeypatch.setattr(training, "versions", lambda: {"jax": "of this machine"})
-    monkeypatch.setattr(training, "hardware", lambda: "this machine")
+    monkeypatch.setattr(summary, "versions", lambda: {"jax": "of this machine"})
+    monkeypatch.setattr(summary, "hardware", lambda: "this machine")
     capsys.readouterr()
     assert run(tmp_path) == 0
     assert capsys.readouterr().err.count("100 %") == 2
@@ -436,7 +436,7 @@ def test_what_an_experiment_leaves(finished):
         assert program["envs"] == 4
         assert {"hardware", "versions", "minutes_per_row", "steps", "seeds"} <= program.keys()
     cell = json.loads((finished / "cells" / "pointmass-G2.json").read_text())
-    last = training.read_lines(finished / "runs" / "pointmass-G2" / "metrics.jsonl")[-1]
+    last = logs.read_lines(finished / "runs" / "pointmass-G2" / "metrics.jsonl")[-1]
     assert np.ravel(cell["final"]["F_replay"]).tolist() == [row["train"]["F"] for row in last["seeds"]]
     assert cell["final"]["F_replay"] == cell["curves"]["F_replay"][-1]
     assert not any(last["ci95"].values()), "runs of different settings are no sample"
@@ -485,7 +485,7 @@ def test_a_damaged_cell_is_named(finished, damage, capsys):
 
 
 def test_a_program_that_another_process_trains_is_waited_for(small, tmp_path, capsys, monkeypatch):
-    (job,) = (job for job in grid.jobs(EXPERIMENTS["discrete"], Ask(quick=True)) if job.name == "pointmass-G2")
+    (job,) = (job for job in grid.jobs(EXPERIMENTS["discrete"], Request(quick=True)) if job.name == "pointmass-G2")
     lock = tmp_path / "discrete-quick" / "runs" / "pointmass-G2.lock"
     lock.parent.mkdir(parents=True)
     held = lock.open("w")
@@ -515,14 +515,14 @@ def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys
 
 def test_a_run_that_diverges_is_told_of(small, tmp_path, monkeypatch):
     """Its numbers are null in the log, and the columns of the table must not depend on that."""
-    original = training.append_line
+    original = loop.append_line
 
     def diverged(path, record):
         for seed in record["seeds"][: 1 if record["step"] else 0]:
             seed["F"] = float("nan")
         original(path, record)
 
-    monkeypatch.setattr(training, "append_line", diverged)
+    monkeypatch.setattr(loop, "append_line", diverged)
     assert run(tmp_path) == 0
     for name, (final, curves, _) in numbers(tmp_path).items():
         assert set(curves) - {"step"} == set(final), name
@@ -560,17 +560,17 @@ def made(jobs, **config):
 
 
 def test_the_commands_told_are_those_that_make_what_there_is():
-    every = grid.jobs(discrete.GRID, Ask())
+    every = grid.jobs(discrete.GRID, Request())
     bodies = {env: [job for job in every if job.config.env == env] for env in ("HalfCheetah", "Ant", "Humanoid")}
 
-    def told(found):
+    def reported(found):
         return grid.commands("discrete", discrete.GRID, every, found, False)
 
-    assert told({}) == []
-    assert told(made(every)) == ["vgcrl reproduce discrete"]
+    assert reported({}) == []
+    assert reported(made(every)) == ["vgcrl reproduce discrete"]
     found = made(bodies["HalfCheetah"], steps=2_000_000) | made(bodies["Ant"], steps=500_000)
     found |= made(bodies["Humanoid"][:2], steps=500_000, seeds=5, updates_per_step=1.0)
-    commands = told(found)
+    commands = reported(found)
     assert commands == [
         "vgcrl reproduce discrete --env HalfCheetah --steps 2000000",
         "vgcrl reproduce discrete --env Ant --steps 500000",
@@ -578,8 +578,8 @@ def test_the_commands_told_are_those_that_make_what_there_is():
     ]
     for command in commands:  # and they do
         args = parse(command.split()[1:])
-        jobs = grid.jobs(discrete.GRID, Ask(**{name: getattr(args, name) for name in Ask._fields}))
-        for job in grid.select(jobs, Ask(env=args.env, goal_dim=args.goal_dim)):
+        jobs = grid.jobs(discrete.GRID, Request(**{name: getattr(args, name) for name in Request._fields}))
+        for job in grid.select(jobs, Request(env=args.env, goal_dim=args.goal_dim)):
             if "aside" not in job.rows[0]:
                 scales = {k: found[job.name]["config"][k] for k in grid.SCALES}
                 assert {k: getattr(job.config, k) for k in grid.SCALES} == scales
@@ -589,7 +589,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
 def test_the_committed_tables_are_those_of_the_committed_cells(name):
     folder = RESULTS / name
     result = json.loads((folder / "result.json").read_text())
-    jobs = grid.jobs(GRIDS[name], Ask())
+    jobs = grid.jobs(GRIDS[name], Request())
     found = cells.read_all(folder, jobs, unfinished=True)
     outcome = comparison.compare(jobs, found, GRIDS[name].contrasts, GRIDS[name].higher)
     assert {title: table._asdict() for title, table in outcome.tables.items()} == result["tables"]
@@ -602,7 +602,7 @@ def test_the_readme_repeats_the_committed_tables():
     """Pairs of rows, without and with P-HER: ours and in brackets the paper's."""
     result = json.loads((RESULTS / "discrete" / "result.json").read_text())
     text = (RESULTS.parent / "README.md").read_text()
-    told = [line for line in text.splitlines() if re.match(r"\| (HalfCheetah|Ant|Humanoid), \\\|G", line)]
+    reported = [line for line in text.splitlines() if re.match(r"\| (HalfCheetah|Ant|Humanoid), \\\|G", line)]
     made = []
     for title, (heads, rows) in ((k, t.values()) for k, t in result["tables"].items() if "beside the paper" in k):
         places = [heads.index(label) for label in ("LGR_v(s)", "F", "LGR(z)")]
@@ -610,7 +610,7 @@ def test_the_readme_repeats_the_committed_tables():
             label = f"{title.split()[0]}, {pair[0][0].removesuffix(', plain')}".replace("|", "\\|")
             numbers = [f"{row[i]} ({row[i + 1]})" for i in places for row in pair]
             made.append(f"| {' | '.join([label, *numbers])} |")
-    assert told == made
+    assert reported == made
 
 
 @pytest.mark.parametrize(

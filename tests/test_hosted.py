@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tiny import TINY
-from vgcrl import hosted, program
-from vgcrl.config import Config, resolve
 from vgcrl.envs import Vectorised
-from vgcrl.types import Step
+from vgcrl.objective.types import Step
+from vgcrl.training import host_program, program
+from vgcrl.training.config import Config, resolve
 
 
 class PointmassOnHost:
@@ -59,7 +59,7 @@ def leaves(tree):
 
 def test_a_program_does_not_grow_with_the_steps_between_updates():
     def size(ratio):
-        p = program.take_apart(resolve(Config(**{**TINY, "envs": 1, "updates_per_step": ratio})))
+        p = program.build_components(resolve(Config(**{**TINY, "envs": 1, "updates_per_step": ratio})))
         run = jax.eval_shape(
             partial(program.init, p, obs=None), *jax.tree.map(lambda x: x[0], program.run_axis(p.config))
         )
@@ -76,12 +76,12 @@ def test_equals_the_native_loop(monkeypatch, ratio):
     config = resolve(Config(**{**TINY, "updates_per_step": ratio}))
     native = program.compile_native(config)
     runs = native.advance(native.init(), 0, 40)
-    monkeypatch.setattr(Config, "build_worlds", lambda *args: PointmassOnHost(*args))
-    host = hosted.Host(config)
+    monkeypatch.setattr(Config, "build_host_envs", lambda *args: PointmassOnHost(*args))
+    host = host_program.Host(config)
     others = host.advance(host.init(), 0, 25)
     others = host.advance(others, 25, 15)
     close = partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4)
-    close(host.worlds.save()["position"], runs.scene.env.sim.position)
+    close(host.envs.save()["position"], runs.scene.env.sim.position)
     skip = {"scene": (), "info": ()}
     for ours, theirs in zip(leaves(runs._replace(**skip)), leaves(others._replace(**skip)), strict=True):
         close(ours, theirs)
@@ -90,14 +90,14 @@ def test_equals_the_native_loop(monkeypatch, ratio):
 
 def test_the_parts_compile_once():
     config = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
-    host = hosted.Host(config)
+    host = host_program.Host(config)
     runs = host.init()
     for i in range(0, 60, 20):
         runs = host.advance(runs, i, 20)
-    assert [f._cache_size() for f in (host.decide, host.learn, host.turn)] == [1, 1, 1]
+    assert [f._cache_size() for f in (host.decide, host.learn, host.observe_and_act)] == [1, 1, 1]
     for _ in range(2):
         host.evaluate(runs, None)
-    assert {f._cache_size() for f in host.examine(TINY["evaluate_episodes"], 0)[1].values()} == {1}
+    assert {f._cache_size() for f in host.evaluators(TINY["evaluate_episodes"], 0)[1].values()} == {1}
 
 
 def test_runs_together_equal_runs_alone():
@@ -106,7 +106,7 @@ def test_runs_together_equal_runs_alone():
     alone = dataclasses.replace(both, seeds=1, seed=1)
     states = []
     for config in (both, alone):
-        host = hosted.Host(config)
+        host = host_program.Host(config)
         states.append(host.advance(host.init(), 0, 10))
     np.testing.assert_allclose(states[0].scene.obs[1], states[1].scene.obs[0], rtol=1e-3, atol=1e-3)
 
@@ -116,8 +116,8 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
         def load(self, saved):
             return False
 
-    monkeypatch.setattr(Config, "build_worlds", lambda *args: Forgetful(*args))
-    host = hosted.Host(resolve(Config(**TINY)))
+    monkeypatch.setattr(Config, "build_host_envs", lambda *args: Forgetful(*args))
+    host = host_program.Host(resolve(Config(**TINY)))
     runs, drawn = host.init(), []
     for first in (0, 10):
         runs, exact = host.enter(host.advance(runs, first, 10), {})
@@ -136,13 +136,17 @@ def test_a_simulator_never_sees_what_is_no_number(monkeypatch):
             seen.append(action)
             return super().step(action, keys, clock)
 
-    monkeypatch.setattr(Config, "build_worlds", lambda c, runs, count: Watched(c, runs, count))
-    host = hosted.Host(config)
+    monkeypatch.setattr(Config, "build_host_envs", lambda c, runs, count: Watched(c, runs, count))
+    host = host_program.Host(config)
     runs = host.init()
     lost = jax.tree.map(lambda x: x * jnp.nan, runs.learner.agent.actor)
     runs = runs._replace(learner=runs.learner._replace(agent=runs.learner.agent._replace(actor=lost)))
     z = jnp.zeros((2, *runs.scene.z.shape[2:]), runs.scene.z.dtype)
-    for use in (lambda: host.evaluate(runs, None), lambda: host.watch(runs, z), lambda: host.advance(runs, 10_000, 1)):
+    for use in (
+        lambda: host.evaluate(runs, None),
+        lambda: host.record_episodes(runs, z),
+        lambda: host.advance(runs, 10_000, 1),
+    ):
         seen.clear()
         use()
         assert seen

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vgcrl.envs import Vectorised, locomotion, mjx
-from vgcrl.envs.base import VecState
-from vgcrl.envs.batch import Batch
+from vgcrl.envs import Vectorised, bodies, mjx_engine
+from vgcrl.envs.contract import VecState
+from vgcrl.envs.mujoco_engine import Batch
 from vgcrl.errors import UsageError
 
-NAMES = list(locomotion.TASKS)
-CASES = [(name, end) for name in NAMES for end in (False, True) if locomotion.TASKS[name].height or not end]
+NAMES = list(bodies.TASKS)
+CASES = [(name, end) for name in NAMES for end in (False, True) if bodies.TASKS[name].height or not end]
 KEYS = np.array([[1, 2], [3, 4]], np.uint32)
 
 
@@ -28,13 +28,13 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def theirs(name, terminate=False):
     """Gymnasium's environment, without its time limit."""
-    task = locomotion.TASKS[name]
+    task = bodies.TASKS[name]
     options = task.options | ({"terminate_when_unhealthy": terminate} if task.height else {})
     return gymnasium.make(task.gymnasium, **options).unwrapped
 
 
 def ours(name, runs=1, count=4, *, terminate=False, horizon=1000):
-    return Batch(locomotion.TASKS[name], runs, count, terminate=terminate, horizon=horizon)
+    return Batch(bodies.TASKS[name], runs, count, terminate=terminate, horizon=horizon)
 
 
 def place(env, qpos, qvel):
@@ -77,7 +77,7 @@ def test_equals_gymnasium_bit_for_bit(name, terminate):
 
 def same_starts(name, qpos, qvel):
     """Noise is distributed as Gymnasium's, by Kolmogorov and Smirnov, and as wide."""
-    task, env = locomotion.TASKS[name], theirs(name)
+    task, env = bodies.TASKS[name], theirs(name)
     env.reset(seed=0)
     states = []
     for _ in range(400):
@@ -116,7 +116,7 @@ def test_time_limit_gives_the_true_successor_and_a_fresh_start():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_together_equal_runs_alone(name):
-    terminate = locomotion.TASKS[name].height is not None
+    terminate = bodies.TASKS[name].height is not None
     both = ours(name, 2, 3, terminate=terminate, horizon=15)
     alone = [ours(name, 1, 3, terminate=terminate, horizon=15) for _ in KEYS]
     obs = both.reset(KEYS)
@@ -160,7 +160,7 @@ def test_saved_state_goes_on_bit_for_bit(name):
 def test_specification_addresses_the_observation(name, width):
     env, worlds = theirs(name), ours(name)
     spec, obs = worlds.spec, worlds.reset(KEYS[:1])[0]
-    task = locomotion.TASKS[name]
+    task = bodies.TASKS[name]
     assert spec.obs_dim == width == env.observation_space.shape[0] == obs.shape[-1]
     assert spec.seconds == pytest.approx(env.dt)
     assert len(spec.velocity) == task.hidden
@@ -175,13 +175,13 @@ def test_specification_addresses_the_observation(name, width):
             if view.limited[0]:
                 assert side[index] == view.range[column]
         assert np.isfinite(side).sum() == env.model.jnt_limited.sum() + task.hidden
-        assert all(abs(side[i]) == locomotion.SPEED for i in spec.velocity)
+        assert all(abs(side[i]) == bodies.SPEED for i in spec.velocity)
 
 
 @pytest.mark.parametrize("xp", [np, jnp])
 @pytest.mark.parametrize("name", ["Ant", "Humanoid"])
 def test_unhealthy_is_gymnasiums(name, xp):
-    env, task = theirs(name, True), locomotion.TASKS[name]
+    env, task = theirs(name, True), bodies.TASKS[name]
     env.reset(seed=0)
     heights = np.array([0.0, 0.1875, 0.25, 0.5, 1.0, 1.0625, 1.5, 2.0, 2.25, np.nan])  # exact in float32
     qpos, qvel = (np.repeat(x[None], len(heights), 0).astype(np.float32) for x in (env.data.qpos, env.data.qvel))
@@ -191,12 +191,12 @@ def test_unhealthy_is_gymnasiums(name, xp):
         env.data.qpos[2] = z
         expected.append(not env.is_healthy)
     assert {True, False} == set(expected)
-    np.testing.assert_array_equal(locomotion.unhealthy(task, xp.asarray(qpos), xp.asarray(qvel)), expected)
+    np.testing.assert_array_equal(bodies.unhealthy(task, xp.asarray(qpos), xp.asarray(qvel)), expected)
 
 
 def test_loading_leaves_no_log_behind(tmp_path):
-    for task in locomotion.TASKS.values():
-        locomotion.load(task)
+    for task in bodies.TASKS.values():
+        bodies.load(task)
     assert not [*tmp_path.iterdir()]
 
 
@@ -204,12 +204,12 @@ def test_loading_leaves_no_log_behind(tmp_path):
 
 
 COUNT = 16
-needs_mjx = pytest.mark.skipif(mjx.missing() is not None, reason="mujoco-mjx is not installed")
+needs_mjx = pytest.mark.skipif(mjx_engine.missing() is not None, reason="mujoco-mjx is not installed")
 
 
 def native(name, physics, **options):
     """An environment and its compiled step."""
-    envs = Vectorised(mjx.build(locomotion.TASKS[name], horizon=1000, physics=physics, **options), COUNT)
+    envs = Vectorised(mjx_engine.build(bodies.TASKS[name], horizon=1000, physics=physics, **options), COUNT)
     return envs, jax.jit(envs.step)
 
 
@@ -221,7 +221,7 @@ def cheetah():
 def state(worlds, time=0):
     """The state of the C engine, for MJX."""
     fields = (worlds.qpos, worlds.qvel, worlds.sims.bind("qacc_warmstart"))
-    return VecState(mjx.Sim(*(jnp.asarray(x, jnp.float32) for x in fields)), jnp.full(COUNT, time, jnp.int32))
+    return VecState(mjx_engine.Sim(*(jnp.asarray(x, jnp.float32) for x in fields)), jnp.full(COUNT, time, jnp.int32))
 
 
 def drift(name, step, steps=20, resync=60):
@@ -286,8 +286,8 @@ def test_mjx_exploded_simulation_starts_again(cheetah):
 @needs_mjx
 @pytest.mark.parametrize("name", ["HalfCheetah", "Ant", pytest.param("Humanoid", marks=pytest.mark.slow)])
 def test_mjx_starts(name):
-    task = locomotion.TASKS[name]
-    env = mjx.build(task, horizon=1000, physics="exact")
+    task = bodies.TASKS[name]
+    env = mjx_engine.build(task, horizon=1000, physics="exact")
     sim, obs = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 2000))
     same_starts(name, sim.qpos, sim.qvel)
     data = theirs(name)
@@ -351,18 +351,18 @@ def test_mjx_ant_terminates():
 
 @needs_mjx
 def test_mjx_models_it_refuses(monkeypatch):
-    task = locomotion.TASKS["Ant"]
-    model = locomotion.load(task)
+    task = bodies.TASKS["Ant"]
+    model = bodies.load(task)
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
-    monkeypatch.setattr(locomotion, "load", lambda _: model)
+    monkeypatch.setattr(bodies, "load", lambda _: model)
     with pytest.raises(UsageError, match=r"--engine mjx cannot run Ant-v5 \(.*IMPLICIT.*\); valid") as refused:
-        mjx.build(task, horizon=1000, physics="exact")
+        mjx_engine.build(task, horizon=1000, physics="exact")
     assert "\n" not in str(refused.value)
 
 
 def test_mjx_missing_is_one_line(monkeypatch):
     monkeypatch.delattr(mujoco, "mjx", raising=False)
     monkeypatch.setitem(sys.modules, "mujoco.mjx", None)
-    assert mjx.missing() == "mujoco.mjx"
+    assert mjx_engine.missing() == "mujoco.mjx"
     with pytest.raises(UsageError, match=r"^--engine mjx needs mujoco-mjx; valid: pip install 'vgcrl\[mjx\]'$"):
-        mjx.build(locomotion.TASKS["Ant"], horizon=1000, physics="exact")
+        mjx_engine.build(bodies.TASKS["Ant"], horizon=1000, physics="exact")

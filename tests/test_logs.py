@@ -4,7 +4,7 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from vgcrl.errors import UsageError
-from vgcrl.logs import Display, Events, append_line, read_lines, to_json, truncate_lines
+from vgcrl.training.logs import Display, Events, append_line, read_lines, to_json, truncate_lines
 
 NUMBERS = {"F": 1.0, "log_q": None, "lgr_z": 0, "lgr_s": 0.5}
 REST = {"seeds": [NUMBERS], "mean": NUMBERS}

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from tiny import TINY
-from vgcrl.config import Config, resolve
-from vgcrl.hosted import compile_config
-from vgcrl.methods import METHODS
-from vgcrl.posteriors import POSTERIORS
-from vgcrl.training import summarise
+from vgcrl.objective.methods import METHODS
+from vgcrl.objective.posteriors import POSTERIORS
+from vgcrl.training.config import Config, resolve
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.summary import summarise
 
 VARIANTS = {
     "windy full covariance": ("agcrl", {"env": "windy-pointmass", "posterior": "state-global-full"}),

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.networks import INPUTS, MLP, Linear, Spectral, _top_eigenvector, dense, product, refresh
-from vgcrl.optim import adam_init, adam_step
+from vgcrl.objective.networks import INPUTS, MLP, Linear, Spectral, _top_eigenvector, dense, product, refresh
+from vgcrl.objective.optim import adam_init, adam_step
 
 SIZES = (4, 16, 12, 2)
 BOUNDS = (0.5, 2.0, np.inf)

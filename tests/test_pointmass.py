@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from vgcrl.config import Config, resolve
 from vgcrl.envs import ENVS, Vectorised, pointmass
+from vgcrl.training.config import Config, resolve
 
 DIMS = 3
 

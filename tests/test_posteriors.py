@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.goals import Discrete, Sphere, cube
-from vgcrl.networks import Linear, Spectral
-from vgcrl.optim import adam_init, adam_step
-from vgcrl.posteriors import POSTERIORS, Build, Seen
-from vgcrl.posteriors.gaussian import LOG_STD_RANGE, gaussian
-from vgcrl.relabel import HER, NONE, PHER, relabel
+from vgcrl.objective.goals import Discrete, Sphere, cube
+from vgcrl.objective.networks import Linear, Spectral
+from vgcrl.objective.optim import adam_init, adam_step
+from vgcrl.objective.posteriors import POSTERIORS, Build, PosteriorView
+from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, gaussian
+from vgcrl.objective.relabel import HER, NONE, PHER, relabel
 
 D, RUNS = 3, 2
 BUILD = Build(features=D, goals=D, hidden=(8, 8), layer=Linear, sigma=0.7, components=2, kappa=5.0)
@@ -228,7 +228,7 @@ def test_a_fixed_posterior_does_not_move(full):
 
 def test_seen_hides_other_dimensions():
     """Gradients of log q by the observation are zero where it is hidden, and only there."""
-    q = Seen(member("mlp", "state"), (4, 0, 2))
+    q = PosteriorView(member("mlp", "state"), (4, 0, 2))
     s, z = jnp.array([0.5, 2.0, -1.0, 0.3, -0.2, 0.8]), jnp.array([0.3, -0.2, 0.5])
     by_s = jax.jit(jax.grad(lambda s: q(s).log_prob(z)))(s)
     np.testing.assert_array_equal(np.asarray(by_s) != 0, [True, False, True, False, True, False])
@@ -237,7 +237,7 @@ def test_seen_hides_other_dimensions():
 
 
 def test_seen_keeps_the_order_it_is_given():
-    q = Seen(member("identity", "global"), (4, 0, 2))
+    q = PosteriorView(member("identity", "global"), (4, 0, 2))
     np.testing.assert_array_equal(q(jnp.arange(6.0)).mode(), [4.0, 0.0, 2.0])
     np.testing.assert_array_equal(q.learned()["sigma"], q.q.learned()["sigma"])
 

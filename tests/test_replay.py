@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vgcrl import replay
-from vgcrl.types import Transition
+from vgcrl.objective.types import Transition
+from vgcrl.training import replay
 
 ENVS, HORIZON = 3, 9
 
@@ -54,7 +54,7 @@ def play(seed, steps, rows):
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10_000), steps=st.integers(1, 120), later=st.sampled_from(replay.LATER))
+@given(seed=st.integers(0, 10_000), steps=st.integers(1, 120), later=st.sampled_from(replay.RELABEL_STATES))
 def test_samples_are_true_steps_and_states_of_their_episode(seed, steps, later):
     buffer, lengths = play(seed, steps, rows=32)
     step, state = sample(buffer, jax.random.key(seed), 256, later)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from vgcrl.figures import curves
-from vgcrl.report import Page, Section, markdown, svg
-from vgcrl.tables import Table
+from vgcrl.show.figures import curves
+from vgcrl.show.report import Page, Section, markdown, svg
+from vgcrl.show.tables import Table
 
 
 def line(step, fresh, replay):

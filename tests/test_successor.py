@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl import learner
-from vgcrl.agents.sac import Agent, sac
-from vgcrl.config import Config, resolve
-from vgcrl.goals import Discrete, Sphere, TanhBox, cube
-from vgcrl.hosted import compile_config
-from vgcrl.networks import Linear
-from vgcrl.posteriors import LINEAR, POSTERIORS, Build, Seen
-from vgcrl.program import policy, take_apart
-from vgcrl.relabel import RELABELS
-from vgcrl.types import Knobs, Transition
+from vgcrl.objective import learner
+from vgcrl.objective.agents.sac import Agent, sac
+from vgcrl.objective.goals import Discrete, Sphere, TanhBox, cube
+from vgcrl.objective.networks import Linear
+from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView
+from vgcrl.objective.relabel import RELABELS
+from vgcrl.objective.types import Knobs, Transition
+from vgcrl.training.config import Config, resolve
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.program import build_components, policy
 
 D = 3
 SPACES = {"categorical": Discrete(D), "vmf": Sphere(D), "gaussian-fixed": TanhBox(D)}
@@ -25,7 +25,7 @@ KEY = jax.random.key(3)
 
 def built(name):
     build = Build(D, D, (8, 8), Linear, sigma=0.7, components=2, kappa=5.0)
-    return Seen(POSTERIORS[name](KEY, build), tuple(range(D)), "state", 1), SPACES.get(name, cube(D))
+    return PosteriorView(POSTERIORS[name](KEY, build), tuple(range(D)), "state", 1), SPACES.get(name, cube(D))
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -55,7 +55,7 @@ def test_the_product_of_cumulant_and_weights_is_the_reward(name):
     assert w[-1] == 1
 
 
-def trained(numbers, critic, steps=1500):
+def trained(cumulant_dim, critic, steps=1500):
     """A probe: one state, reward 2a − a², no end; the value is the sum of rewards and entropy."""
     agent = sac(
         1,
@@ -66,7 +66,7 @@ def trained(numbers, critic, steps=1500):
         discount=0.5,
         target_rate=0.05,
         target_entropy=-1.0,
-        numbers=numbers,
+        cumulant_dim=cumulant_dim,
     )
 
     def body(i, state):
@@ -102,16 +102,16 @@ def test_vector_and_scalar_critics_agree_on_a_probe():
 
 def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     config = resolve(Config("visr", envs=2, hidden=(8, 8), batch=8, replay=1000, seeds=1, gpi=7))
-    program, parts = compile_config(config), take_apart(config)
+    program, parts = compile_config(config), build_components(config)
     run = jax.tree.map(lambda x: x[0], program.init())
     obs, z = jnp.array([0.5, -0.3, 0.1, 0.2]), jnp.array([1.0, 0.0])
     chosen = program.best(run, obs, z)
     q, agent = run.learner.q, run.learner.agent
     w = learner.successor(q, program.goals, q(obs), z)[1]
 
-    def value(goal):
-        action = parts.agent.best(agent, obs, goal)
-        return float(jnp.min(parts.agent.successors(agent, obs, action, goal) @ w)), action
+    def value(td_target):
+        action = parts.agent.best(agent, obs, td_target)
+        return float(jnp.min(parts.agent.successors(agent, obs, action, td_target) @ w)), action
 
     others = jax.vmap(program.goals.sample)(jax.random.split(jax.random.key(0), 7))
     values, actions = zip(*[value(g) for g in [z, *others]], strict=True)
@@ -147,6 +147,6 @@ def test_a_bonus_is_paid_at_every_step_whatever_the_critic(name):
     how = {"agent": agent, "goals": goals, "how": RELABELS["none"], "critic": learner.CRITICS[name]}
     draws = learner.draw(KEY, 6, 1)
     state = learner.init(q, agent, KEY)
-    told = [learner.update(state, batch, None, knobs, draws, **how, bonus=b)[1]["reward"] for b in (0.0, 2.5)]
+    reported = [learner.update(state, batch, None, knobs, draws, **how, bonus=b)[1]["reward"] for b in (0.0, 2.5)]
     np.testing.assert_allclose(seen[1] - seen[0], 2.5, rtol=1e-5)
-    np.testing.assert_array_equal(*told)
+    np.testing.assert_array_equal(*reported)

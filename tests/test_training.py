@@ -18,11 +18,12 @@ from safetensors.numpy import load_file
 
 import vgcrl
 from tiny import TINY, flags
-from vgcrl import figures, training
 from vgcrl.cli import main
-from vgcrl.config import Config, resolve
 from vgcrl.envs import ENVS, Env
-from vgcrl.logs import read_lines
+from vgcrl.show import figures
+from vgcrl.training import checkpoint, loop, run_folder, trainer
+from vgcrl.training.config import Config, resolve
+from vgcrl.training.logs import read_lines
 
 
 def newest(run: Path) -> Path:
@@ -156,7 +157,7 @@ def test_no_sound_checkpoint_is_an_error(whole, tmp_path, capsys):
 
 def test_other_layout_is_refused(whole, tmp_path, capsys, monkeypatch):
     out = shutil.copytree(whole, tmp_path / "old")
-    monkeypatch.setattr(training.checkpoint, "LAYOUT", 99)
+    monkeypatch.setattr(checkpoint, "LAYOUT", 99)
     capsys.readouterr()
     assert main(["resume", str(out)]) == 2
     assert "layout 2; valid: a run of this version, layout 99" in capsys.readouterr().err
@@ -173,11 +174,11 @@ def test_configuration_of_another_version_is_refused(whole, tmp_path, capsys):
 def test_an_option_that_came_later_is_as_it_was_without_it(whole):
     values = json.loads((whole / "config.json").read_text())
     del values["alive_bonus"]
-    assert Config.from_json(json.dumps(values)) == training.read_config(whole)
+    assert Config.from_json(json.dumps(values)) == run_folder.read_config(whole)
 
 
 def test_one_process_at_a_time(whole, capsys):
-    with training._locked(whole):
+    with run_folder.locked(whole):
         assert main(["resume", str(whole)]) == 2
     assert "another process" in capsys.readouterr().err
 
@@ -225,10 +226,10 @@ def test_where_every_run_diverges_training_stops(tmp_path, capsys):
 def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys, monkeypatch):
     out = tmp_path / "half"
     assert main(["train", "--out", str(out), *flags(), "--learning-rate", "1e-3,1e15"]) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if "diverged" in line]
+    reported = [line for line in capsys.readouterr().err.splitlines() if "diverged" in line]
     rows = read_lines(out / "metrics.jsonl")[-1]["seeds"]
     lost = [row for row in rows if row["learning_rate"] > 1]
-    assert [line.split(",")[0] for line in told] == [f"seed {row['seed']}" for row in lost]
+    assert [line.split(",")[0] for line in reported] == [f"seed {row['seed']}" for row in lost]
     for row in rows:
         sound = row["train"]["actor_loss"] is not None
         assert sound == (row not in lost)
@@ -275,7 +276,7 @@ def test_a_policy_does_without_its_checkpoints(whole, tmp_path, capsys):
     np.testing.assert_array_equal(one, two)
     names = load_file(given / "policy.safetensors")
     assert not [name for name in names if any(part in name for part in ("replay", "scene", "optimiser", "critics"))]
-    assert training.finished(given)
+    assert run_folder.is_finished(given)
 
 
 def test_a_policy_alone_is_not_trained_on(whole, tmp_path, capsys):
@@ -348,11 +349,11 @@ def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
         ({"steps": 68}, ""),
     ],
 )
-def test_where_nothing_will_be_learned_it_is_told(changes, told, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(training, "_loop", lambda *_: None)
-    training.start(Config(**TINY | {"updates_per_step": 1.0} | changes), tmp_path / "run")
+def test_where_nothing_will_be_learned_it_is_told(changes, reported, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(loop, "train_loop", lambda *_: None)
+    trainer.start(Config(**TINY | {"updates_per_step": 1.0} | changes), tmp_path / "run")
     said = capsys.readouterr().err
-    assert said.strip() == (f"nothing will be learned: {told}" if told else "")
+    assert said.strip() == (f"nothing will be learned: {reported}" if reported else "")
 
 
 def test_code_in_the_folder_of_a_run_is_known_as_such(tmp_path, monkeypatch):
@@ -364,7 +365,7 @@ def test_code_in_the_folder_of_a_run_is_known_as_such(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(other))
 
     def known(env="some.module:Id-v0"):
-        return training._is_code_in(folder, env)
+        return run_folder.is_code_in(folder, env)
 
     (other / "some").mkdir()
     (other / "some" / "module.py").touch()
@@ -389,6 +390,6 @@ def test_a_folder_of_its_own(tmp_path, monkeypatch):
     """Unless told; also where another process has just taken the name."""
     monkeypatch.chdir(tmp_path)
     config = resolve(Config())
-    taken = [training._fresh_folder(config) for _ in range(3)]
+    taken = [run_folder.fresh_folder(config) for _ in range(3)]
     assert [str(p) for p in taken] == ["runs/diayn-pointmass", "runs/diayn-pointmass-2", "runs/diayn-pointmass-3"]
     assert all(p.is_dir() for p in taken)

@@ -4,21 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vgcrl.api import Policy, lgr, load, make, train
     from vgcrl.errors import UsageError
-    from vgcrl.training import Run
+    from vgcrl.training.run_folder import Run
+    from vgcrl.use.api import Policy, lgr, load, make, train
 
 __all__ = ["Policy", "Run", "UsageError", "lgr", "load", "make", "train"]
 __version__ = "0.1.0"
 
-_ELSEWHERE = {"UsageError": "errors", "Run": "training"}
+_ELSEWHERE = {"UsageError": "errors", "Run": "training.run_folder"}
 
 
 def __getattr__(name: str) -> Any:
     """What takes seconds to import is imported when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'vgcrl' has no attribute {name!r}")
-    return getattr(import_module(f"vgcrl.{_ELSEWHERE.get(name, 'api')}"), name)
+    return getattr(import_module(f"vgcrl.{_ELSEWHERE.get(name, 'use.api')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -16,13 +16,13 @@ from typing import Any, NoReturn
 
 import jax
 
-from vgcrl import targets
-from vgcrl.config import EPISODES, KNOBS, LARGEST, Config, flag, one_of
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError, hint
-from vgcrl.experts import EXPERT, FIXED, experts
-from vgcrl.tables import Table, aligned, metrics_table
-from vgcrl.targets import TOLERANCE, Experts
+from vgcrl.measure import target_states
+from vgcrl.measure.target_states import TOLERANCE, Experts
+from vgcrl.show.tables import Table, aligned, metrics_table
+from vgcrl.training.config import EPISODES, KNOBS, LARGEST, Config, flag, one_of
+from vgcrl.use.experts import EXPERT, FIXED, experts
 
 LISTED = ("methods", "envs", "experiments", "targets")
 
@@ -167,7 +167,7 @@ def _finish(run: Any) -> int:
         _say(f"stopped and saved; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
         return 130
     if not _missing():
-        from vgcrl.report import run_page, write
+        from vgcrl.show.report import run_page, write
 
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
     else:
@@ -181,20 +181,20 @@ def _config(args: argparse.Namespace, given: Config) -> Config:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from vgcrl.training import start
+    from vgcrl.training.trainer import start
 
     return _finish(start(_config(args, Config()), args.out))
 
 
 def _resume(args: argparse.Namespace) -> int:
-    from vgcrl.training import resume
+    from vgcrl.training.trainer import resume
 
     return _finish(resume(args.dir, args.steps))
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from vgcrl.evaluation import evaluate_run
-    from vgcrl.logs import to_json
+    from vgcrl.training.logs import to_json
+    from vgcrl.use.evaluate import evaluate_run
 
     with redirect_stdout(sys.stderr):  # an environment may print
         record = evaluate_run(args.dir, args.episodes, args.targets, _say)
@@ -227,7 +227,7 @@ def _print_experts(found: Experts, where: str) -> None:
 def _report(args: argparse.Namespace) -> int:
     _need_report("report")
     from vgcrl.experiments import read_page
-    from vgcrl.report import run_page, write
+    from vgcrl.show.report import run_page, write
 
     pages = [(read_page if (d / "result.json").exists() else run_page)(d) for d in args.dirs]
     print(write(pages, args.out or args.dirs[0] / "report.html"))
@@ -250,7 +250,7 @@ def _print_table(columns: list[str], rows: list[list[str]]) -> None:
 
 def _list(args: argparse.Namespace) -> int:
     from vgcrl.envs import ENVS
-    from vgcrl.methods import METHODS
+    from vgcrl.objective.methods import METHODS
 
     if args.what is not None:
         one_of("list", args.what, LISTED)
@@ -267,9 +267,9 @@ def _list(args: argparse.Namespace) -> int:
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
     if args.what == "targets":
-        for env, path in ((env, targets.shipped(env)) for env in ENVS):
+        for env, path in ((env, target_states.shipped(env)) for env in ENVS):
             if path is not None:
-                found = targets.read(path)
+                found = target_states.read(path)
                 _print_experts(found, f"{env}, {found.facts['steps']:,} steps of `{found.facts['command']}`")
                 print(found.facts.get("remark", "as that command writes it"))
     return 0
@@ -277,12 +277,12 @@ def _list(args: argparse.Namespace) -> int:
 
 def _reproduce(args: argparse.Namespace) -> int:
     _need_report("reproduce")
-    from vgcrl.experiments import EXPERIMENTS, Ask, reproduce
+    from vgcrl.experiments import EXPERIMENTS, Request, reproduce
 
     one_of("experiment", args.name, [*EXPERIMENTS, "all"])
     if args.minutes is not None and not 0 < args.minutes <= 1e6:
         raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number up to a million")
-    ask = Ask(**{name: getattr(args, name) for name in Ask._fields})
+    ask = Request(**{name: getattr(args, name) for name in Request._fields})
     for name in EXPERIMENTS if args.name == "all" else [args.name]:
         command = shlex.join(["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()])  # not how far it came
         ending = reproduce(name, args.out, ask, command, print if ask.dry_run else _say)
@@ -300,14 +300,14 @@ def _bench(args: argparse.Namespace) -> int:
         _need_report("bench --plot")
         if args.plot.suffix not in (".png", ".svg") or not args.plot.absolute().parent.is_dir():
             raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg in a folder that exists")
-    from vgcrl.bench import bench
-    from vgcrl.logs import to_json
+    from vgcrl.bench.speeds import bench
+    from vgcrl.training.logs import to_json
 
     with redirect_stdout(sys.stderr):  # a peer may print
         timed = bench(args.peer, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds)
     record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
     if args.plot:
-        from vgcrl.figures import speed
+        from vgcrl.show.figures import speed
 
         speed(record).savefig(args.plot)
     if args.json:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def put(path: Path, content: bytes | str) -> None:
+def atomic_write(path: Path, content: bytes | str) -> None:
     data = content.encode() if isinstance(content, str) else content
     if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
         path.write_bytes(data)

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vgcrl.envs import batch, foreign, locomotion, mjx, pixels, pointmass, projection
-from vgcrl.envs.base import Broken, Env, Vectorised, Worlds, cores
+from vgcrl.envs import bodies, gymnasium_engine, mjx_engine, mujoco_engine, pixels, pointmass, projection
+from vgcrl.envs.contract import Broken, Env, HostEnvs, Vectorised, cores
 from vgcrl.errors import UsageError, hint
 
 
 class Engine(NamedTuple):
-    native: bool  # builds an Env to be traced with the learner, else Worlds on the host
-    build: Callable[..., Any]  # keywords: its options; Worlds: runs and environments in each first
+    native: bool  # builds an Env to be traced with the learner, else HostEnvs on the host
+    build: Callable[..., Any]  # keywords: its options; HostEnvs: runs and environments in each first
     options: tuple[str, ...]
 
 
@@ -54,14 +54,14 @@ def _jax(build: Callable[..., Env], *options: str) -> dict[str, Engine]:
 
 
 def _body(name: str) -> EnvRow:
-    task = locomotion.TASKS[name]
-    options = {"terminate": False, "horizon": locomotion.HORIZON} if task.height else {"horizon": locomotion.HORIZON}
+    task = bodies.TASKS[name]
+    options = {"terminate": False, "horizon": bodies.HORIZON} if task.height else {"horizon": bodies.HORIZON}
     names = tuple(options)
     return EnvRow(
         {
-            "mujoco": Engine(False, partial(batch.Batch, task), names),
-            "mjx": Engine(True, partial(mjx.build, task), (*names, "physics")),
-            "gymnasium": Engine(False, partial(foreign.body, task), (*names, "workers")),
+            "mujoco": Engine(False, partial(mujoco_engine.Batch, task), names),
+            "mjx": Engine(True, partial(mjx_engine.build, task), (*names, "physics")),
+            "gymnasium": Engine(False, partial(gymnasium_engine.body, task), (*names, "workers")),
         },
         {**options, "physics": "exact", "workers": 0},
         f"Gymnasium's {task.gymnasium} without contact forces",
@@ -117,11 +117,11 @@ def find(name: str) -> EnvRow:
     """A row of the registry, or any Gymnasium id: `Id-v0`, or `package.module:Id-v0` for one's own."""
     if name in ENVS:
         return ENVS[name]
-    known = foreign.ids()
+    known = gymnasium_engine.ids()
     if ":" in name or name in known or (not known and re.search(r"-v\d+$", name)):
         return EnvRow(
-            {"gymnasium": Engine(False, partial(foreign.Foreign, name), ("horizon", "workers"))},
-            {"horizon": foreign.horizon(name), "workers": 0},
+            {"gymnasium": Engine(False, partial(gymnasium_engine.Foreign, name), ("horizon", "workers"))},
+            {"horizon": gymnasium_engine.horizon(name), "workers": 0},
             "a Gymnasium environment",
             PAPER | {"envs": 16},
         )
@@ -135,7 +135,7 @@ def choose(row: EnvRow) -> str:
     """The engine for `auto`: MuJoCo on the CPU's cores is faster than MJX unless there are few beside a GPU."""
     default = next(iter(row.engines))
     few = cores() < 4 and jax.default_backend() != "cpu"
-    return "mjx" if default == "mujoco" and few and mjx.missing() is None else default
+    return "mjx" if default == "mujoco" and few and mjx_engine.missing() is None else default
 
 
-__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "Vectorised", "Worlds", "choose", "cores", "find"]
+__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "HostEnvs", "Vectorised", "choose", "cores", "find"]

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from vgcrl.envs.base import Env
+from vgcrl.envs.contract import Env
 
 SIZE = 16  # pixels on a side
 WIDTH = 1.2  # of the blob, in pixels
 
 
-class Sim(NamedTuple):
+class PictureState(NamedTuple):
     inner: Any
     before: Array  # the picture a step ago, so that the velocity shows
 
@@ -43,14 +43,14 @@ def picture(env: Env) -> Env:
     def show(obs: Array) -> Array:
         return draw(obs[jnp.array(spec.position)], low, high)
 
-    def reset(key: Array) -> tuple[Sim, Array]:
+    def reset(key: Array) -> tuple[PictureState, Array]:
         inner, obs = env.reset(key)
         now = show(obs)
-        return Sim(inner, now), jnp.concatenate([now, now])
+        return PictureState(inner, now), jnp.concatenate([now, now])
 
-    def step(sim: Sim, action: Array, key: Array) -> tuple[Sim, Array, Array]:
+    def step(sim: PictureState, action: Array, key: Array) -> tuple[PictureState, Array, Array]:
         inner, obs, terminal = env.step(sim.inner, action, key)
         now = show(obs)
-        return Sim(inner, now), jnp.concatenate([now, sim.before]), terminal
+        return PictureState(inner, now), jnp.concatenate([now, sim.before]), terminal
 
     return Env(seen, reset, step)

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from vgcrl.envs.base import Env
-from vgcrl.types import EnvSpec
+from vgcrl.envs.contract import Env
+from vgcrl.objective.types import EnvSpec
 
 ARENA = 1.5  # half-width, the range of every joint
 MASS = 0.3
@@ -27,7 +27,7 @@ SOLREF = (0.02, 1.0)
 SOLIMP = (0.9, 0.95, 0.001)
 
 
-class Sim(NamedTuple):
+class PointState(NamedTuple):
     position: Array
     velocity: Array
 
@@ -53,12 +53,12 @@ def limit_force(position: Array, velocity: Array, free: Array) -> Array:
     return jnp.where(gap < 0, side * force, 0.0)
 
 
-def physics(sim: Sim, force: Array) -> Sim:
+def physics(sim: PointState, force: Array) -> PointState:
     """Euler with implicit damping, under motor and wind force."""
     passive = force - DAMPING * sim.velocity
     total = passive + limit_force(sim.position, sim.velocity, passive / MASS)
     velocity = sim.velocity + TIMESTEP * total / (MASS + TIMESTEP * DAMPING)
-    return Sim(sim.position + TIMESTEP * velocity, velocity)
+    return PointState(sim.position + TIMESTEP * velocity, velocity)
 
 
 def paper_wind(dims: int) -> tuple[float, ...]:
@@ -83,14 +83,14 @@ def pointmass(dims: int = 2, wind: tuple[float, ...] | None = None, horizon: int
         facts={"wind": list(wind)} if wind else {},
     )
 
-    def observe(sim: Sim) -> Array:
+    def observe(sim: PointState) -> Array:
         return jnp.concatenate([sim.position, sim.velocity])
 
-    def reset(key: Array) -> tuple[Sim, Array]:
-        sim = Sim(jax.random.uniform(key, (dims,), minval=-ARENA, maxval=ARENA), jnp.zeros(dims))
+    def reset(key: Array) -> tuple[PointState, Array]:
+        sim = PointState(jax.random.uniform(key, (dims,), minval=-ARENA, maxval=ARENA), jnp.zeros(dims))
         return sim, observe(sim)
 
-    def step(sim: Sim, action: Array, key: Array) -> tuple[Sim, Array, Array]:
+    def step(sim: PointState, action: Array, key: Array) -> tuple[PointState, Array, Array]:
         force = GEAR * jnp.clip(action, -1.0, 1.0)
         if wind:
             force = force + jnp.asarray(wind) * jax.random.uniform(key, (dims,), minval=-1.0, maxval=1.0)

@@ -9,12 +9,12 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from vgcrl.envs.base import Env
-from vgcrl.types import seeded
+from vgcrl.envs.contract import Env
+from vgcrl.objective.types import key_of_seed
 
 
 def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
-    return jax.random.normal(seeded(seed), (rows, columns))
+    return jax.random.normal(key_of_seed(seed), (rows, columns))
 
 
 def project(env: Env, dim: int, seed: int | Array) -> Env:

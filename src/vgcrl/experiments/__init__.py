@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from vgcrl.experiments import base, continuous, discrete, grid, methods, projection, spectral, termination, windy
-from vgcrl.experiments.base import Ask, Ending, Experiment, Say, page, read_page
+from vgcrl.experiments.base import Ending, Experiment, Request, Say, page, read_page
 from vgcrl.experiments.grid import Grid
 
 EXPERIMENTS: dict[str, Experiment | Grid] = {
@@ -17,7 +17,7 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
 }
 
 
-def reproduce(name: str, out: Path, ask: Ask, command: str, say: Say) -> Ending:
+def reproduce(name: str, out: Path, ask: Request, command: str, say: Say) -> Ending:
     """Runs what is missing, compares, and writes the report."""
     experiment, folder = EXPERIMENTS[name], out / (f"{name}-quick" if ask.quick else name)
     if isinstance(experiment, Grid):

@@ -16,14 +16,15 @@ import jax
 import numpy as np
 from matplotlib.figure import Figure
 
-from vgcrl import training
-from vgcrl.config import Config, flag, spoken
 from vgcrl.errors import UsageError
-from vgcrl.figures import over_time
-from vgcrl.files import put
-from vgcrl.metrics import interval
-from vgcrl.report import Page, Section, markdown, png, svg, write
-from vgcrl.tables import Table, counted, number, with_interval
+from vgcrl.files import atomic_write
+from vgcrl.measure.metrics import interval
+from vgcrl.show.figures import over_time
+from vgcrl.show.report import Page, Section, markdown, png, svg, write
+from vgcrl.show.tables import Table, counted, number, with_interval
+from vgcrl.training import logs, run_folder, summary, trainer
+from vgcrl.training.config import Config, flag, spoken
+from vgcrl.training.program import Program, RunState
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
@@ -47,7 +48,7 @@ class Outcome(NamedTuple):
     finding: str = ""  # what was found where an effect is weaker than the paper's, in numbers
 
 
-class Ask(NamedTuple):
+class Request(NamedTuple):
     """What the user wants of an experiment; all but `quick` is for grids of cells."""
 
     quick: bool = False
@@ -97,22 +98,22 @@ def judge(*rows: Any, least: float, full: float, higher: bool = True) -> tuple[s
 
 
 def last_rows(run: Path) -> list[dict[str, Any]]:
-    return training.read_lines(run / "metrics.jsonl")[-1]["seeds"]
+    return logs.read_lines(run / "metrics.jsonl")[-1]["seeds"]
 
 
 def curve(run: Path, value: Callable[[dict[str, Any]], float]) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and value(row) as (evaluation, run)."""
-    lines = training.read_lines(run / "metrics.jsonl")
+    lines = logs.read_lines(run / "metrics.jsonl")
     return np.array([x["step"] for x in lines]), over_time(lines, value)
 
 
-def restored(run: Path) -> tuple[training.Program, training.RunState]:
+def restored(run: Path) -> tuple[Program, RunState]:
     """The program of a run, and the states of all its members."""
-    program, runs, _ = training.restore(run, lambda text: None)
+    program, runs, _ = trainer.restore(run, lambda text: None)
     return program, runs
 
 
-def member(runs: training.RunState, index: int) -> training.RunState:
+def member(runs: RunState, index: int) -> RunState:
     return jax.tree.map(lambda x: x[index], runs)
 
 
@@ -127,10 +128,10 @@ def run_all(experiment: Experiment, quick: bool, folder: Path, say: Say) -> dict
     runs = {name: folder / "runs" / name for name in configs}
     for i, (name, config) in enumerate(configs.items()):
         place = f"[{i + 1}/{len(runs)}] {name}"
-        if training.finished(runs[name]) or (experiment.logs and logged(runs[name])):
+        if run_folder.is_finished(runs[name]) or (experiment.logs and logged(runs[name])):
             say(f"{place}: done before")
             continue
-        say(f"{place}: {'continues' if begun(runs[name]) else 'starts'}")
+        say(f"{place}: {'continues' if started(runs[name]) else 'starts'}")
         if train(config, runs[name]).interrupted:
             return None
     return runs
@@ -139,24 +140,24 @@ def run_all(experiment: Experiment, quick: bool, folder: Path, say: Say) -> dict
 def logged(run: Path) -> bool:
     """Whether the last evaluation of a run is on file, whole."""
     try:
-        lines = training.read_lines(run / "metrics.jsonl") if begun(run) else []
+        lines = logs.read_lines(run / "metrics.jsonl") if started(run) else []
     except ValueError:  # cut off by a kill
         return False
-    return bool(lines) and lines[-1]["step"] >= training.read_config(run).steps
+    return bool(lines) and lines[-1]["step"] >= run_folder.read_config(run).steps
 
 
-def begun(run: Path) -> bool:
+def started(run: Path) -> bool:
     return (run / "config.json").exists()
 
 
-def train(config: Config, run: Path) -> training.Run:
+def train(config: Config, run: Path) -> run_folder.Run:
     """From the start, or as it was begun."""
-    return training.resume(run) if begun(run) else training.start(config, run)
+    return trainer.resume(run) if started(run) else trainer.start(config, run)
 
 
 def program_facts(run: Path) -> dict[str, Any]:
     """What stands behind a run directory."""
-    config, lines = training.read_config(run), training.read_lines(run / "metrics.jsonl")
+    config, lines = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")
     for row in lines[-1]["seeds"]:
         row.pop("train", None)
     return {
@@ -179,7 +180,7 @@ def record(
         "claim": claim,
         "command": command,
         "hardware": machine,
-        "versions": training.versions(),
+        "versions": summary.versions(),
         "claims": [claim._asdict() for claim in outcome.claims],
         "tables": {title: table._asdict() for title, table in outcome.tables.items()},
         "finding": outcome.finding,
@@ -212,10 +213,10 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
 
 def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
     """result.json and one SVG and PNG per figure."""
-    put(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    atomic_write(folder / "result.json", json.dumps(result, indent=1) + "\n")
     for title, figure in figures.items():
-        put(folder / f"{slug(title)}.png", png(figure, dpi=110))
-        put(folder / f"{slug(title)}.svg", svg(figure))
+        atomic_write(folder / f"{slug(title)}.png", png(figure, dpi=110))
+        atomic_write(folder / f"{slug(title)}.svg", svg(figure))
 
 
 def slug(title: str) -> str:
@@ -253,11 +254,11 @@ def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], s
     save(folder, result, figures)
     for claim in result["claims"]:
         say(f"  {claim['verdict']:>13}: {claim['sentence']}: {number(claim['measured'])} (paper: {claim['paper']})")
-    put(folder / "README.md", markdown(read_page(folder, link)))  # what a forge shows of the folder
+    atomic_write(folder / "README.md", markdown(read_page(folder, link)))  # what a forge shows of the folder
     return write([read_page(folder)], folder / "report.html")
 
 
-def reproduce(name: str, experiment: Experiment, folder: Path, ask: Ask, command: str, say: Say) -> Ending:
+def reproduce(name: str, experiment: Experiment, folder: Path, ask: Request, command: str, say: Say) -> Ending:
     """Runs what is missing, compares, and writes the report."""
     refused = [word for word in ask._replace(quick=False).words() if word.startswith("--")]
     if refused:

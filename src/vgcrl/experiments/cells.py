@@ -14,20 +14,23 @@ import jax
 import numpy as np
 from PIL import Image
 
-from vgcrl import filmstrip, targets, training
-from vgcrl.config import Config
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import member
-from vgcrl.files import put
-from vgcrl.logs import to_json
-from vgcrl.report import png
-from vgcrl.types import EnvSpec
+from vgcrl.files import atomic_write
+from vgcrl.measure import target_states
+from vgcrl.objective.types import EnvSpec
+from vgcrl.show import filmstrip
+from vgcrl.show.report import png
+from vgcrl.training import logs, run_folder, summary, trainer
+from vgcrl.training.config import Config
+from vgcrl.training.logs import to_json
+from vgcrl.training.program import Program, RunState
 
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
 Cell = dict[str, Any]  # a program as on disk
 
 STEPS = 10_000_000  # the paper's
-KEPT = (*training.SUMMARISED, "episode_steps", "F_replay")
+KEPT = (*summary.SUMMARISED, "episode_steps", "F_replay")
 NEEDED = ("config", "settings", "seeds", "steps", "runs", "envs", "updates_per_step", "episodes", "targets", "final")
 NEEDED += ("curves", "strips", "wall_seconds", "minutes_per_row", "hardware", "versions")
 
@@ -95,42 +98,45 @@ def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> Non
     path = cell_path(folder, job)
     path.parent.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
-        put(path.with_name(f"{job.name}.{name}.png"), picture)
-    put(path, to_json(cell) + "\n")
+        atomic_write(path.with_name(f"{job.name}.{name}.png"), picture)
+    atomic_write(path, to_json(cell) + "\n")
     unfinished_path(folder, job).unlink(missing_ok=True)
 
 
 def write_unfinished(folder: Path, job: Job) -> None:
     """Where it has been evaluated since it began."""
     run = run_path(folder, job)
-    config, lines = training.read_config(run), training.read_lines(run / "metrics.jsonl")
+    config, lines = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")
     if not lines or not lines[-1]["step"]:
         return
     _, about = aims(config, config.specification, config.evaluate_episodes)
     cell = describe(job, config, lines, lines[-1]["seeds"], config.evaluate_episodes, about) | {"finished": False}
     path = unfinished_path(folder, job)
     path.parent.mkdir(parents=True, exist_ok=True)
-    put(path, to_json(cell) + "\n")
+    atomic_write(path, to_json(cell) + "\n")
 
 
-class Exam(NamedTuple):
+class EvaluationSize(NamedTuple):
     """The last evaluation of a program."""
 
     episodes: int
     targets: int  # at most so many
 
 
-EXAM, QUICK_EXAM = Exam(episodes=50, targets=98), Exam(episodes=8, targets=8)  # 98: two of each of 49 experts
+FULL_EVALUATION, QUICK_EVALUATION = (
+    EvaluationSize(episodes=50, targets=98),
+    EvaluationSize(episodes=8, targets=8),
+)  # 98: two of each of 49 experts
 
 
 def aims(config: Config, spec: EnvSpec, most: int) -> tuple[jax.Array | None, dict[str, Any]]:
     """Target states; how many, and what a policy scores on them that stands still."""
-    states = targets.default(config.env, spec.obs_dim, most)
+    states = target_states.default(config.env, spec.obs_dim, most)
     if states is None:
         return None, {"count": 0}
     velocity = np.asarray(states)[:, list(spec.velocity)]
     still, spread = (velocity**2).sum(axis=1).mean(), velocity.var(axis=0).mean() ** 0.5
-    missed, experts = targets.quality(config.env)
+    missed, experts = target_states.quality(config.env)
     about = {"count": len(velocity), "missed": missed / experts}
     return states, about | {"still_lgr_v": float(still), "spread_v": float(spread)}
 
@@ -145,7 +151,7 @@ def with_replay(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {"F_replay": row["train"]["F"]} for row in rows]
 
 
-def strip(program: training.Program, run: training.RunState) -> bytes:
+def strip(program: Program, run: RunState) -> bytes:
     """A few skills as a small PNG."""
     large, small = io.BytesIO(png(filmstrip.skills(program, run, count=3), dpi=75)), io.BytesIO()
     Image.open(large).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
@@ -160,7 +166,7 @@ def describe(
     names = [
         name for name in KEPT if history[0][0][name] is not None
     ]  # that the environment has; all are numbers at first
-    told = [columns(each, config.seeds, names) for each in history]
+    reported = [columns(each, config.seeds, names) for each in history]
     return {
         "program": job.name,
         "config": dataclasses.asdict(config),
@@ -173,7 +179,7 @@ def describe(
         "episodes": episodes,
         "targets": aimed,
         "final": columns(rows, config.seeds, names),
-        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in told] for k in names}},
+        "curves": {"step": [line["step"] for line in lines], **{k: [x[k] for x in reported] for k in names}},
         "strips": {},
         "wall_seconds": round(lines[-1]["wall"], 1),
         "minutes_per_row": round(lines[-1]["wall"] / 60 / len(job.rows), 2),
@@ -182,15 +188,15 @@ def describe(
     }
 
 
-def finish(job: Job, run: Path, exam: Exam, say: Callable[[str], None]) -> tuple[Cell, dict[str, bytes]]:
+def finish(job: Job, run: Path, size: EvaluationSize, say: Callable[[str], None]) -> tuple[Cell, dict[str, bytes]]:
     """A trained program measured, here or where it was trained: its cell, and its best and worst run by LGR_v."""
-    program, runs, _ = training.restore(run, say)
-    states, about = aims(program.config, program.spec, exam.targets)
-    out = jax.device_get(program.evaluate(runs, states, episodes=exam.episodes))
-    rows = training.summarise(program, out)["seeds"]
-    cell = describe(job, program.config, training.read_lines(run / "metrics.jsonl"), rows, exam.episodes, about)
+    program, runs, _ = trainer.restore(run, say)
+    states, about = aims(program.config, program.spec, size.targets)
+    out = jax.device_get(program.evaluate(runs, states, episodes=size.episodes))
+    rows = summary.summarise(program, out)["seeds"]
+    cell = describe(job, program.config, logs.read_lines(run / "metrics.jsonl"), rows, size.episodes, about)
     order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
     shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
     cell["strips"] = {name: divmod(i, program.config.seeds) for name, i in shown.items()}  # setting and seed
-    cell["measured_on"] = training.hardware()
+    cell["measured_on"] = summary.hardware()
     return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}

@@ -10,9 +10,9 @@ from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
 from vgcrl.experiments.cells import STEPS, Cell, Job, Row
 from vgcrl.experiments.drawings import curves, scatter
 from vgcrl.experiments.entries import COLUMNS, TECHNIQUES, Entry, entries, is_finished, of_bodies, technique
-from vgcrl.figures import LABELS
-from vgcrl.metrics import interval
-from vgcrl.tables import Table, counted, with_interval
+from vgcrl.measure.metrics import interval
+from vgcrl.show.figures import LABELS
+from vgcrl.show.tables import Table, counted, with_interval
 
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
@@ -23,7 +23,7 @@ NOISE = "Intervals of verdicts are of the mean over the rows named: of what diff
 CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, or it is one episode's, ▼ for the worse"
 
 
-class Contrast(NamedTuple):
+class PairedClaim(NamedTuple):
     """That switching on a technique improves a metric, in the rows where it is looked at."""
 
     sentence: str
@@ -127,7 +127,7 @@ def stack(cell: Cell) -> str:
     return ", ".join(f"{k} {v}" for k, v in cell["versions"].items()) or "versions not recorded"
 
 
-def pairs(contrast: Contrast, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
+def pairs(contrast: PairedClaim, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
     """Rows with the technique, and the same without it; both are in one program, so their seeds are paired."""
     on = [e for e in rows if contrast.where(e.row) and e.row[contrast.knob] == "1"]
     off = {(e.job.name, *without(e.row, contrast.knob)): e for e in rows if e.row[contrast.knob] == "0"}
@@ -147,7 +147,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
         theirs = "–" if paper[0] is None or paper[1] is None else f"{paper[0] - paper[1]:.3f}"
         return [with_interval(gain.mean(), interval(gain)) + sign, theirs]
 
-    run = [(on, off) for on, off in pairs(Contrast("", knob, lambda row: True), rows) if on.cell]
+    run = [(on, off) for on, off in pairs(PairedClaim("", knob, lambda row: True), rows) if on.cell]
     out = [
         [f"{off.job.name}, {technique(off.row)}", *(x for m in ("lgr_z", "F") for x in change(on, off, m))]
         for on, off in run
@@ -155,7 +155,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
     return Table(["", *(x for m in ("lgr_z", "F") for x in (f"change of {LABELS[m]}", "paper"))], out)
 
 
-def verdict(contrast: Contrast, rows: list[Entry], higher: bool) -> Claim:
+def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
     """Of the differences by paired seeds: holds where their mean over the rows is at least half the paper's."""
     metric, both = contrast.metric, pairs(contrast, rows)
     up = rises(metric, higher)
@@ -194,8 +194,8 @@ def movement(rows: list[Entry], higher: bool) -> Table:
         idle = [e for e in sure if e.values("lgr_v").mean() > 0.9 * e.targets["still_lgr_v"]]
         spread = np.median([e.values("spread_v").mean() for e in run])
         theirs = by_chance(each, higher)
-        told = f"{least_to_most(theirs, '.3f')} in {counted(len(theirs), 'row')}" if theirs else "–"
-        numbers = (f"{still:.3f}", len(sure), len(idle), len(run), f"{spread:.2f}", f"{wanted:.2f}", told)
+        reported = f"{least_to_most(theirs, '.3f')} in {counted(len(theirs), 'row')}" if theirs else "–"
+        numbers = (f"{still:.3f}", len(sure), len(idle), len(run), f"{spread:.2f}", f"{wanted:.2f}", reported)
         out.append([env, *map(str, numbers)])
     known, unknown = ("LGR(z) ≥ 0.9", "LGR(z) ≤ 0.05") if higher else ("LGR(z) ≤ 0.05", "LGR(z) ≥ 1/3")
     heads = [
@@ -221,11 +221,11 @@ def slower(rows: list[Entry], higher: bool) -> str:
         still, theirs = [e.targets["still_lgr_v"] for e in each if e.targets["count"]], by_chance(each, higher)
         if still and theirs and np.median(theirs) < still[0] / 2:
             names.append(env)
-    told = (
+    reported = (
         f"{', '.join(names)}: where the paper's q hardly knows the goal, its LGR_v is still less than half that of "
         "standing still on our targets; so its targets were probably slower, and levels of LGR_v do not compare."
     )
-    return told if names else ""
+    return reported if names else ""
 
 
 def headline(rows: list[Entry], higher: bool) -> str:
@@ -253,7 +253,7 @@ def least_to_most(values: Sequence[float], form: str = ",") -> str:
     return " to ".join(f"{x:{form}}" for x in sorted({min(values), max(values)}))
 
 
-def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, ...], higher: bool) -> Outcome:
+def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[PairedClaim, ...], higher: bool) -> Outcome:
     rows = entries(jobs, cells)
     table, aside = [e for e in rows if e.published], [e for e in rows if not e.published]
     bodies = of_bodies(table)
@@ -275,6 +275,6 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[Contrast, 
             tables[f"What {name} changes, by paired seeds: {CHANGED}"] = changes(knob, rows, higher)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
-    told = (headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)
-    finding = " ".join(filter(None, told))
+    reported = (headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)
+    finding = " ".join(filter(None, reported))
     return Outcome(claims, tables, figures, finding)

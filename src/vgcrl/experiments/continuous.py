@@ -1,6 +1,6 @@
 """VGCRL with continuous goals on three bodies: the paper's table of posteriors, P-HER and spectral normalisation."""
 
-from vgcrl.experiments.comparison import Contrast
+from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.grid import Grid
 
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
@@ -13,7 +13,7 @@ GRID = Grid(
     higher=False,
     contrasts=(
         *(
-            Contrast(
+            PairedClaim(
                 f"{env}: SN lowers LGR(z) of Gaussians with learned variance",
                 "sn",
                 lambda row, env=env: row["env"] == env and row["posterior"] == "gaussian_learned",
@@ -21,7 +21,7 @@ GRID = Grid(
             for env in BODIES
         ),
         *(
-            Contrast(
+            PairedClaim(
                 f"{env}: P-HER lowers LGR(z) over all posteriors and |G|",
                 "p_her",
                 lambda row, env=env: row["env"] == env,

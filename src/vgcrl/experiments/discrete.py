@@ -1,8 +1,8 @@
 """DIAYN with and without P-HER on three bodies: the paper's table of discrete goals, 10 to 1000 of them."""
 
 from vgcrl.experiments.cells import Row
-from vgcrl.experiments.comparison import Contrast
-from vgcrl.experiments.grid import Aside, Grid
+from vgcrl.experiments.comparison import PairedClaim
+from vgcrl.experiments.grid import ExtraRun, Grid
 
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
 EARLY = "Early training as in the paper: one environment, one update per step"
@@ -16,13 +16,13 @@ def rows(title: str, goal_dim: str, sn: str) -> tuple[Row, ...]:
 
 
 ASIDES = (
-    Aside(
+    ExtraRun(
         "HalfCheetah-G200-early",
         rows(EARLY, "200", sn="01"),
         {"steps": 100_000, "envs": 1, "updates_per_step": 1.0, "replay": 100_000, "evaluate_every": 10_000},
         {"steps": 2_000, "envs": 1, "updates_per_step": 1.0, "evaluate_every": 1_000},
     ),
-    Aside(
+    ExtraRun(
         "HalfCheetah-G10-velocity",
         rows(VELOCITY, "10", sn="0"),
         {"features": "velocity"},
@@ -38,7 +38,7 @@ GRID = Grid(
     higher=True,
     contrasts=(
         *(
-            Contrast(
+            PairedClaim(
                 f"{env}: P-HER raises LGR(z) at |G| ≥ 200",
                 "p_her",
                 lambda row, env=env: row["env"] == env and int(row["goal_dim"]) >= 200 and "aside" not in row,
@@ -46,19 +46,19 @@ GRID = Grid(
             for env in BODIES
         ),
         *(
-            Contrast(
+            PairedClaim(
                 f"{env}, a hard body: P-HER raises LGR(z) over all |G|",
                 "p_her",
                 lambda row, env=env: row["env"] == env and "aside" not in row,
             )
             for env in BODIES[1:]
         ),
-        Contrast(
+        PairedClaim(
             "HalfCheetah, |G| = 200, one environment and one update per step: P-HER raises LGR(z) without SN",
             "p_her",
             lambda row: row.get("aside") == EARLY and row["sn"] == "0",
         ),
-        Contrast(
+        PairedClaim(
             "HalfCheetah, |G| = 200, one environment and one update per step: SN raises LGR(z) without P-HER",
             "sn",
             lambda row: row.get("aside") == EARLY and row["p_her"] == "0",

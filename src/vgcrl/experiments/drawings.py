@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from vgcrl.experiments.entries import Entry, technique
-from vgcrl.figures import LABELS
+from vgcrl.show.figures import LABELS
 
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 

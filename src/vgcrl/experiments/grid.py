@@ -14,16 +14,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl import training
-from vgcrl.config import Config, flag, one_of, resolve
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
-from vgcrl.experiments.base import Ask, Ending, Say, begun, conclude, paper_rows, record, train
-from vgcrl.experiments.cells import EXAM, QUICK_EXAM, STEPS, Cell, Exam, Job, Row, cell_path, run_path
-from vgcrl.experiments.comparison import Contrast
+from vgcrl.experiments.base import Ending, Request, Say, conclude, paper_rows, record, started, train
+from vgcrl.experiments.cells import (
+    FULL_EVALUATION,
+    QUICK_EVALUATION,
+    STEPS,
+    Cell,
+    EvaluationSize,
+    Job,
+    Row,
+    cell_path,
+    run_path,
+)
+from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
-from vgcrl.tables import aligned, counted
+from vgcrl.show.tables import aligned, counted
+from vgcrl.training import run_folder
+from vgcrl.training.config import Config, flag, one_of, resolve
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
@@ -54,7 +64,7 @@ SMOKE = (
 )
 
 
-class Aside(NamedTuple):
+class ExtraRun(NamedTuple):
     """A program that the paper does not have."""
 
     name: str
@@ -70,11 +80,11 @@ class Grid(NamedTuple):
     method: str
     posteriors: dict[str, str]  # the paper's name -> ours
     higher: bool  # whether a higher LGR(z) is better
-    contrasts: tuple[Contrast, ...]
-    asides: tuple[Aside, ...] = ()
+    contrasts: tuple[PairedClaim, ...]
+    asides: tuple[ExtraRun, ...] = ()
 
     def runs(self, quick: bool) -> dict[str, Config]:
-        return {job.name: job.config for job in jobs(self, Ask(quick))}
+        return {job.name: job.config for job in jobs(self, Request(quick))}
 
 
 def knob(values: list[float]) -> tuple[float, ...]:
@@ -113,7 +123,7 @@ def published(grid: Grid, quick: bool) -> list[Row]:
     return [row for row in rows if not quick or (row["env"] == bodies[0] and int(row["goal_dim"]) in few)]
 
 
-def jobs(grid: Grid, ask: Ask) -> list[Job]:
+def jobs(grid: Grid, ask: Request) -> list[Job]:
     """Every program of the experiment."""
     asked = {k: getattr(ask, k) for k in SCALES if getattr(ask, k) is not None}
     sizes = (QUICK if ask.quick else WHOLE) | asked
@@ -132,7 +142,7 @@ def jobs(grid: Grid, ask: Ask) -> list[Job]:
     return out
 
 
-def select(every: list[Job], ask: Ask) -> list[Job]:
+def select(every: list[Job], ask: Request) -> list[Job]:
     """Those of the bodies and |G| asked for."""
     envs, sizes = ({str(getattr(job.config, key)): None for job in every} for key in ("env", "goal_dim"))
     for env in ask.env:
@@ -174,16 +184,16 @@ def budget(minutes: float | None) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def make(job: Job, folder: Path, exam: Exam, say: Say) -> None:
+def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
     """Trained, or trained on; measured; and its run without what takes much space, the replay in its checkpoints."""
     run = run_path(folder, job)
     if not cell_path(folder, job).exists():
-        if run.exists() and not begun(run):
+        if run.exists() and not started(run):
             shutil.rmtree(run)  # killed before it wrote anything
-        if not training.finished(run) and train(job.config, run).interrupted:
+        if not run_folder.is_finished(run) and train(job.config, run).interrupted:
             cells.write_unfinished(folder, job)
             raise KeyboardInterrupt
-        cells.write(folder, job, *cells.finish(job, run, exam, say))
+        cells.write(folder, job, *cells.finish(job, run, size, say))
     for part in ("checkpoints", "events"):
         shutil.rmtree(run / part, ignore_errors=True)
 
@@ -192,11 +202,11 @@ def progress(job: Job, selected: list[Job], folder: Path) -> str:
     """Where the whole experiment is when a program's turn comes."""
     done = cells.read_all(folder, selected)
     left = sum(planning.estimate(each, folder, done, sizes=False).seconds for each in selected)
-    verb = "continues" if begun(run_path(folder, job)) else "starts"
+    verb = "continues" if started(run_path(folder, job)) else "starts"
     return f"[{len(done) + 1}/{len(selected)}] {job.name}: {verb}; about {planning.duration(left)} left in all"
 
 
-def work(selected: list[Job], folder: Path, exam: Exam, say: Say) -> list[str]:
+def work(selected: list[Job], folder: Path, size: EvaluationSize, say: Say) -> list[str]:
     """Every program that no other process works on, then those; what went wrong with any."""
     todo, failed = selected, []
     while todo:
@@ -209,7 +219,7 @@ def work(selected: list[Job], folder: Path, exam: Exam, say: Say) -> list[str]:
                 if not cell_path(folder, job).exists():
                     say(progress(job, selected, folder))
                 try:
-                    make(job, folder, exam, say)
+                    make(job, folder, size, say)
                 except (UsageError, Broken) as error:  # the others may do
                     failed.append(f"{job.name}: {error}")
                     say(failed[-1])
@@ -258,12 +268,12 @@ def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], qu
     out = []
     for (sizes, *changed), envs in bodies.items():
         few = tuple(envs) if len(envs) < len({job.config.env for job in table}) else ()
-        ask = Ask(quick, few, sizes, **dict(zip(SCALES, changed, strict=True)))
+        ask = Request(quick, few, sizes, **dict(zip(SCALES, changed, strict=True)))
         out.append(shlex.join(["vgcrl", "reproduce", name, *ask.words()]))
     return out
 
 
-def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Ask, command: str, say: Say) -> Path | None:
+def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Request, command: str, say: Say) -> Path | None:
     """From all programs, whoever trained them; those that are not finished as far as they are."""
     found = cells.read_all(folder, every, unfinished=True)
     if not found:
@@ -272,8 +282,10 @@ def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Ask, comm
     machines = ", ".join(dict.fromkeys(cell["hardware"] for cell in found.values()))
     programs = {key: facts(cell) for key, cell in found.items()}
     claim = (SMOKE if ask.quick else "") + grid.claim
-    told = "; ".join(commands(name, grid, every, found, ask.quick)) or command
-    result = record(name, grid.title, claim, outcome, programs, machines, told) | {"pictures": pictures(found, every)}
+    reported = "; ".join(commands(name, grid, every, found, ask.quick)) or command
+    result = record(name, grid.title, claim, outcome, programs, machines, reported) | {
+        "pictures": pictures(found, every)
+    }
     say(outcome.finding)
     return conclude(folder, result, outcome.figures, say)
 
@@ -290,7 +302,7 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
         say(f"not trained again: {kept}; --out DIR trains all afresh")
 
 
-def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: str, say: Say) -> Ending:
+def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say) -> Ending:
     """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
     every = jobs(grid, ask)
     selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
@@ -305,7 +317,7 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Ask, command: str, say: 
             say_plan(selected, folder, say)
             if ask.dry_run:
                 return Ending(None)
-            failed = work(selected, folder, QUICK_EXAM if ask.quick else EXAM, say)
+            failed = work(selected, folder, QUICK_EVALUATION if ask.quick else FULL_EVALUATION, say)
     except KeyboardInterrupt:
         stopped = True
         say(f"stopped and saved; the same command continues in {folder}")

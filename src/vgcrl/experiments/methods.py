@@ -13,16 +13,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from vgcrl import training
-from vgcrl.config import Config
-from vgcrl.distributions import VonMisesFisher
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge
-from vgcrl.figures import LABELS
-from vgcrl.goals import Discrete, GoalSpace, Visited
-from vgcrl.methods import METHODS
-from vgcrl.metrics import interval
-from vgcrl.program import KAPPA
-from vgcrl.tables import Table, number, with_interval
+from vgcrl.measure.metrics import interval
+from vgcrl.objective.distributions import VonMisesFisher
+from vgcrl.objective.goals import Discrete, GoalSpace, Visited
+from vgcrl.objective.methods import METHODS
+from vgcrl.show.figures import LABELS
+from vgcrl.show.tables import Table, number, with_interval
+from vgcrl.training import logs, run_folder
+from vgcrl.training.config import Config
+from vgcrl.training.program import KAPPA
 
 BODY = "HalfCheetah"
 SHOWN = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v", "spread_x")
@@ -55,12 +55,12 @@ def best_f(config: Config) -> float | None:
 
 def lines(run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The first and the last evaluation."""
-    every = training.read_lines(run / "metrics.jsonl")
+    every = logs.read_lines(run / "metrics.jsonl")
     return every[0], every[-1]
 
 
 def row(run: Path) -> list[str]:
-    config, (first, last) = training.read_config(run), lines(run)
+    config, (first, last) = run_folder.read_config(run), lines(run)
     best = {"F": best_f(config), "lgr_z": type(goal_space(config)).lgr_best, "lgr_s": 0.0, "lgr_v": 0.0}
     cells = [config.method]
     for name in SHOWN:
@@ -72,7 +72,7 @@ def row(run: Path) -> list[str]:
 
 def claim(run: Path) -> Claim:
     """F of each seed at the end, less what it was before learning."""
-    config, (first, last) = training.read_config(run), lines(run)
+    config, (first, last) = run_folder.read_config(run), lines(run)
     gain = [after["F"] - before["F"] for before, after in zip(first["seeds"], last["seeds"], strict=True)]
     top = best_f(config)
     full, why = (0.5 * (top - first["mean"]["F"]), "half of what is possible") if top is not None else (0.5, "0.5 nats")
@@ -89,7 +89,7 @@ def curves(found: dict[str, Path]) -> Figure:
     for axis in np.ravel(axes)[len(found) :]:
         axis.axis("off")
     for axis, run in zip(np.ravel(axes), found.values(), strict=False):
-        config = training.read_config(run)
+        config = run_folder.read_config(run)
         steps, values = curve(run, lambda r: r["F"])
         low, high = np.array([interval(v) or [math.nan] * 2 for v in values]).T
         axis.plot(steps, values.mean(axis=1))
@@ -104,10 +104,10 @@ def curves(found: dict[str, Path]) -> Figure:
 
 
 def compare(found: dict[str, Path]) -> Outcome:
-    envs = {training.read_config(run).env: None for run in found.values()}
-    groups = {env: [run for run in found.values() if training.read_config(run).env == env] for env in envs}
+    envs = {run_folder.read_config(run).env: None for run in found.values()}
+    groups = {env: [run for run in found.values() if run_folder.read_config(run).env == env] for env in envs}
     tables = {
-        f"{env}, {training.read_config(group[0]).steps:,} steps": Table(
+        f"{env}, {run_folder.read_config(group[0]).steps:,} steps": Table(
             ["method", *(LABELS[name] for name in SHOWN)], [row(r) for r in group]
         )
         for env, group in groups.items()

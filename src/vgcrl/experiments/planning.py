@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from vgcrl import training
-from vgcrl.config import Config, resolve
 from vgcrl.envs import cores
-from vgcrl.experiments.base import begun
-from vgcrl.experiments.cells import EXAM, Cell, Job, run_path
-from vgcrl.hosted import compile_config
-from vgcrl.tables import Table, counted
+from vgcrl.experiments.base import started
+from vgcrl.experiments.cells import FULL_EVALUATION, Cell, Job, run_path
+from vgcrl.show.tables import Table, counted
+from vgcrl.training import run_folder, summary
+from vgcrl.training.config import Config, resolve
+from vgcrl.training.host_program import compile_config
 
 # Measured by `vgcrl bench` with batch 256 and networks of 256×256, all runs together.
 GPU_UPDATES = {1: 11_000, 4: 31_000, 16: 50_000, 64: 57_000}  # per second, by runs; H200
@@ -47,7 +47,11 @@ def assumed(config: Config) -> float:
         learning = steps * config.updates_per_step / np.interp(runs, list(GPU_UPDATES), list(GPU_UPDATES.values()))
     pace = SIMULATION.get(config.env, 1e6) * cores()
     iterations = config.steps / (config.envs * config.schedule[0])
-    looks = config.steps / config.evaluate_every * 2 * config.evaluate_episodes + EXAM.episodes + EXAM.targets
+    looks = (
+        config.steps / config.evaluate_every * 2 * config.evaluate_episodes
+        + FULL_EVALUATION.episodes
+        + FULL_EVALUATION.targets
+    )
     watching = runs * looks * config.horizon / pace
     return float(max(learning, steps / pace) + watching + iterations * ITERATION + START)
 
@@ -55,7 +59,7 @@ def assumed(config: Config) -> float:
 def alike(config: Config, cell: Cell) -> bool:
     ours = [getattr(config, name) for name in ALIKE]
     theirs = [tuple(x) if isinstance(x, list) else x for x in (cell["config"][name] for name in ALIKE)]
-    return ours == theirs and cell["hardware"] == training.hardware()
+    return ours == theirs and cell["hardware"] == summary.hardware()
 
 
 def seconds(config: Config, cells: list[Cell]) -> tuple[float, bool]:
@@ -77,10 +81,10 @@ def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True)
     if job.name in cells:
         return Estimate(job, "done", None, 0.0, True)
     run = run_path(folder, job)
-    config = training.read_config(run) if begun(run) else resolve(job.config)
-    done = min(1.0, training.done(run) / config.steps)
+    config = run_folder.read_config(run) if started(run) else resolve(job.config)
+    done = min(1.0, run_folder.steps_done(run) / config.steps)
     whole, measured = seconds(config, list(cells.values()))
-    state = f"{100 * done:.0f} %" if begun(run) else "to do"
+    state = f"{100 * done:.0f} %" if started(run) else "to do"
     return Estimate(job, state, memory(config) if sizes else None, (1 - done) * whole, measured)
 
 
@@ -115,5 +119,5 @@ def total(estimates: list[Estimate]) -> str:
     guess = " (* at speeds measured elsewhere)" if not all(e.measured for e in estimates) else ""
     largest = max((e.memory or 0.0 for e in estimates), default=0.0) / 2**30
     size = f"{counted(len(estimates), 'program')}, {counted(rows, 'row')}, {counted(done, 'program')} done"
-    left = f"about {duration(sum(e.seconds for e in estimates))} left on {training.hardware()}{guess}"
+    left = f"about {duration(sum(e.seconds for e in estimates))} left on {summary.hardware()}{guess}"
     return f"{size}; largest {largest:.2f} GiB; {left}"

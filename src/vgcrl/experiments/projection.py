@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from vgcrl import training
-from vgcrl.config import Config
 from vgcrl.envs import Vectorised
 from vgcrl.envs.pointmass import ARENA
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
-from vgcrl.rollout import sample_goals, trajectories
-from vgcrl.tables import Table, number
+from vgcrl.measure.rollout import sample_goals, trajectories
+from vgcrl.show.tables import Table, number
+from vgcrl.training.config import Config
+from vgcrl.training.program import Program, RunState
 
 
 def runs(quick: bool) -> dict[str, Config]:
@@ -26,7 +26,7 @@ def runs(quick: bool) -> dict[str, Config]:
     return {f"{m}x2": each(projection_dim=m, steps=steps) for m in (2, 10)}
 
 
-def paths(program: training.Program, run: training.RunState, count: int) -> tuple[jax.Array, jax.Array]:
+def paths(program: Program, run: RunState, count: int) -> tuple[jax.Array, jax.Array]:
     """Goals from the prior, and the observed positions on the way to each, (step, goal, M)."""
     key_goals, key_paths = jax.random.split(run.key_evaluation)
     z = sample_goals(program.goals, key_goals, count)
@@ -39,7 +39,7 @@ def marginal_distances(folder: Path) -> list[float]:
     """Kolmogorov distance between goals recovered at the end of episodes and the prior, mean over dimensions."""
     program, runs = restored(folder)
 
-    def recovered(run: training.RunState) -> jax.Array:
+    def recovered(run: RunState) -> jax.Array:
         return paths(program, run, 500)[1][-1] @ run.learner.q.learned()["A"].T
 
     prior = stats.uniform(-1, 2).cdf

@@ -8,12 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from vgcrl import training
-from vgcrl.config import Config
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, paper_rows, restored
-from vgcrl.figures import draw_labels, label_map
-from vgcrl.metrics import interval
-from vgcrl.tables import Table, with_interval
+from vgcrl.measure.metrics import interval
+from vgcrl.show.figures import draw_labels, label_map
+from vgcrl.show.tables import Table, with_interval
+from vgcrl.training import run_folder
+from vgcrl.training.config import Config
 
 Measures = dict[str, np.ndarray]  # name -> (bound, seed)
 Bounds = tuple[float, ...]
@@ -48,7 +48,7 @@ def roughness(labels: np.ndarray) -> float:
 
 def measures(run: Path) -> Measures:
     """Each number as (bound, seed)."""
-    config, rows = training.read_config(run), last_rows(run)
+    config, rows = run_folder.read_config(run), last_rows(run)
     shape = (len(config.spectral_norm), config.seeds)
     out = {k: np.array([row[k] for row in rows]).reshape(shape) for k in ("F", "log_q", "lgr_z", "lgr_s")}
     program, runs = restored(run)
@@ -101,7 +101,7 @@ def finding(log_q: dict[str, np.ndarray], bounds: Bounds) -> str:
         f"{with_interval(few.mean(), interval(few))} with one environment and one update per step, and by "
         f"{with_interval(many.mean(), interval(many))} with 16 environments side by side and 0.125 updates per step. "
         f"Of the bounds tried, looked at afterwards, those that raise E[log q] most: "
-        f"{'; '.join(f'|G| = {k}: {told}' for k, told in single.items())}."
+        f"{'; '.join(f'|G| = {k}: {reported}' for k, reported in single.items())}."
     )
 
 
@@ -144,7 +144,7 @@ def table_rows(
 
 def compare(found: dict[str, Path]) -> Outcome:
     results = {name: measures(run) for name, run in found.items()}
-    bounds = training.read_config(found["G10"]).spectral_norm
+    bounds = run_folder.read_config(found["G10"]).spectral_norm
     published = {(int(r["goal_dim"]), int(r["sn"])): r for r in paper_rows("pointmass_sn")}
     sizes = [k for k in SIZES if f"G{k}" in found]
     claims, rows = [], []

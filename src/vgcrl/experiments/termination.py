@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from vgcrl import training
-from vgcrl.config import Config
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows
-from vgcrl.figures import LABELS
-from vgcrl.metrics import interval
-from vgcrl.tables import Table, with_interval
+from vgcrl.measure.metrics import interval
+from vgcrl.show.figures import LABELS
+from vgcrl.show.tables import Table, with_interval
+from vgcrl.training import run_folder
+from vgcrl.training.config import Config
 
 BODIES = ("Ant", "Humanoid")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -39,7 +39,9 @@ def values(run: Path, metric: str) -> np.ndarray:
 
 def compare(found: dict[str, Path]) -> Outcome:
     groups = {
-        body: dict(zip(SETTINGS, (run for run in found.values() if training.read_config(run).env == body), strict=True))
+        body: dict(
+            zip(SETTINGS, (run for run in found.values() if run_folder.read_config(run).env == body), strict=True)
+        )
         for body in BODIES
     }
     tables = {

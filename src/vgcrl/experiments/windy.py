@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from scipy import stats
 
-from vgcrl import training
-from vgcrl.config import Config
 from vgcrl.envs.pointmass import paper_wind
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
-from vgcrl.metrics import interval
-from vgcrl.tables import Table, number, with_interval
+from vgcrl.measure.metrics import interval
+from vgcrl.show.tables import Table, number, with_interval
+from vgcrl.training import run_folder
+from vgcrl.training.config import Config
 
 PAPER_SIGMA = (0.368, 1.648)
 RATE = 5e-3  # of Σ
@@ -34,14 +34,14 @@ def runs(quick: bool) -> dict[str, Config]:
 
 def split(run: Path, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The last axis, runs, as (aGCRL, GCRL)."""
-    half = training.read_config(run).seeds
+    half = run_folder.read_config(run).seeds
     return values[..., :half], values[..., half:]
 
 
 def sigmas(run: Path) -> np.ndarray:
     """Learned σ of each aGCRL run, (seed, dimension)."""
     rows = last_rows(run)
-    return np.array([row["posterior"]["sigma"] for row in rows[: training.read_config(run).seeds]])
+    return np.array([row["posterior"]["sigma"] for row in rows[: run_folder.read_config(run).seeds]])
 
 
 def errors(run: Path, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -70,7 +70,7 @@ def sigma_figure(found: dict[str, Path]) -> Figure:
 
 def error_figure(run: Path) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-    dims = len(paper_wind(training.read_config(run).dims))
+    dims = len(paper_wind(run_folder.read_config(run).dims))
     for axis, dim, what in zip(axes, (0, dims - 1), ("calmest", "windiest"), strict=True):
         steps, *both = errors(run, dim)
         for label, values, colour in zip(("aGCRL", "GCRL"), both, ("tab:blue", "tab:orange"), strict=True):

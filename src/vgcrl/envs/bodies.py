@@ -1,0 +1,123 @@
+"""HalfCheetah, Ant and Humanoid: Gymnasium's v5 tasks without contact forces, written once for every engine.
+
+Functions take arrays of any namespace (numpy or JAX), for one simulation or many: indices count from
+the last axis.
+"""
+
+import importlib
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vgcrl.errors import UsageError
+from vgcrl.objective.types import EnvSpec
+
+HORIZON = 1000
+SPEED = 2.0  # m/s: range of the velocities as goals, the largest of the paper's targets
+
+
+class Task(NamedTuple):
+    xml: str  # among Gymnasium's own files
+    gymnasium: str  # the same task there
+    options: dict[str, Any]  # of it
+    hidden: int  # leading positions that are not observed: x, or x and y
+    noise: float  # scale of the random start
+    normal: bool  # velocities start from a normal distribution, else from a uniform one
+    rich: bool  # inertias, body velocities and actuator forces are observed too
+    height: tuple[float, float] | None  # healthy range of z; outside it an episode may terminate
+    strict: bool = False  # the ends of that range are unhealthy
+    frames: int = 5  # simulation steps per action
+
+
+TASKS = {
+    "HalfCheetah": Task("half_cheetah.xml", "HalfCheetah-v5", {}, 1, 0.1, True, False, None),
+    "Ant": Task("ant.xml", "Ant-v5", {"include_cfrc_ext_in_observation": False}, 2, 0.1, True, False, (0.2, 1.0)),
+    "Humanoid": Task(
+        "humanoid.xml",
+        "Humanoid-v5",
+        {"include_cfrc_ext_in_observation": False},
+        2,
+        0.01,
+        False,
+        True,
+        (1.0, 2.0),
+        strict=True,
+    ),
+}
+RICH = ("cinert", "cvel", "qfrc_actuator")
+
+
+def load(task: Task) -> Any:
+    """The model, from Gymnasium's own file."""
+    try:
+        import gymnasium
+
+        mujoco: Any = importlib.import_module("mujoco")
+    except ImportError as error:
+        raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: pip install 'vgcrl[mujoco]'") from None
+    path = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / task.xml
+    handler = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda _: None)  # the files are old: MuJoCo would say so in ./MUJOCO_LOG.TXT too
+    try:
+        return mujoco.MjModel.from_xml_path(str(path))
+    finally:
+        mujoco.set_mju_user_warning(handler)
+
+
+def observe(task: Task, data: Any) -> Any:
+    """`data` has MuJoCo's fields, with any leading axes."""
+    xp = data.qpos.__array_namespace__()
+    parts = [data.qpos[..., task.hidden :], data.qvel]
+    if task.rich:
+        lead = data.qpos.shape[:-1]
+        parts += [data.cinert[..., 1:, :].reshape(*lead, -1), data.cvel[..., 1:, :].reshape(*lead, -1)]
+        parts.append(data.qfrc_actuator[..., 6:])
+    return xp.concatenate(parts, axis=-1)
+
+
+def unhealthy(task: Task, qpos: Any, qvel: Any) -> Any:
+    """Fallen, jumped or broken; never where the task has no healthy range."""
+    xp = qpos.__array_namespace__()
+    z = qpos[..., 2]
+    if task.height is None:
+        return xp.zeros(z.shape, bool)
+    low, high = task.height
+    if task.strict:
+        return ~((z > low) & (z < high))
+    finite = xp.isfinite(qpos).all(axis=-1) & xp.isfinite(qvel).all(axis=-1)
+    return ~(finite & (z >= low) & (z <= high))
+
+
+def start(task: Task, qpos: Any, position_noise: Any, velocity_noise: Any) -> tuple[Any, Any]:
+    """Positions and velocities at a reset. Noise is uniform on (−1, 1), or normal for velocities."""
+    return qpos + task.noise * position_noise, task.noise * velocity_noise
+
+
+def specification(task: Task, model: Any, horizon: int) -> EnvSpec:
+    positions, velocities = model.nq - task.hidden, model.nv
+    width = positions + velocities
+    if task.rich:
+        width += (model.nbody - 1) * 16 + model.nv - 6
+    velocity = tuple(positions + i for i in range(task.hidden))
+    low, high = [-math.inf] * width, [math.inf] * width
+    for joint in range(model.njnt):
+        if model.jnt_limited[joint]:
+            place = model.jnt_qposadr[joint] - task.hidden
+            low[place], high[place] = (float(x) for x in model.jnt_range[joint])
+    for i in velocity:
+        low[i], high[i] = -SPEED, SPEED
+    return EnvSpec(
+        obs_dim=width,
+        action_dim=model.nu,
+        horizon=horizon,
+        seconds=task.frames * model.opt.timestep,
+        low=tuple(low),
+        high=tuple(high),
+        action_low=tuple(float(x) for x in model.actuator_ctrlrange[:, 0]),
+        action_high=tuple(float(x) for x in model.actuator_ctrlrange[:, 1]),
+        position=tuple(range(positions)),
+        velocity=velocity,
+        features=tuple(range(width)),
+        facts={},
+        height=task.height or (-math.inf, math.inf),
+    )

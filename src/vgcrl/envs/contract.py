@@ -1,0 +1,91 @@
+"""The contracts of environments: native ones, run side by side, and those that run on the host.
+
+A native environment is pure and describes one instance; `Vectorised` makes many of it, with a time limit
+and a fresh random start where an episode ended, to be traced into one program with the learner.
+`HostEnvs` are all environments of all runs in one object outside that program: they hold their own state.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from vgcrl.objective.types import EnvSpec, Step
+
+
+def cores() -> int:
+    """Those that this process may use: several programs on one machine get their own with `taskset`."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Env(NamedTuple):
+    spec: EnvSpec
+    reset: Callable[[Array], tuple[Any, Array]]  # key -> (sim, obs)
+    step: Callable[[Any, Array, Array], tuple[Any, Array, Array]]  # sim, action, key -> (sim, next_obs, terminal)
+
+
+class HostEnvs(Protocol):
+    """Environments on the host, (run, env). Arrays are numpy's, observations float32, actions in [−1, 1].
+
+    `keys` is the key of each run as two words. What happens at a step is a function of state, action, key
+    and `clock`, the steps taken so far; so runs trained together are the same as runs trained alone.
+    """
+
+    spec: EnvSpec
+
+    def reset(self, keys: np.ndarray) -> np.ndarray: ...
+    def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> Step: ...
+    def save(self) -> dict[str, np.ndarray]: ...
+    def load(self, saved: dict[str, np.ndarray]) -> bool:
+        """Go on in mid-episode; False where what was saved does not allow it."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Broken(Exception):
+    """An environment raised; the message says what."""
+
+
+def generator(key: np.ndarray, clock: int) -> np.random.Generator:
+    """Random numbers for one run at one step, without any state to keep."""
+    word = (int(key[0]) << 32) | int(key[1])
+    return np.random.Generator(np.random.Philox(key=np.array([word, clock + 1], np.uint64)))
+
+
+class VecState(NamedTuple):
+    sim: Any
+    time: Array  # steps taken in the current episode
+
+
+class Vectorised(NamedTuple):
+    env: Env
+    count: int
+
+    @property
+    def spec(self) -> EnvSpec:
+        return self.env.spec
+
+    def reset(self, key: Array) -> tuple[VecState, Array]:
+        sim, obs = jax.vmap(self.env.reset)(jax.random.split(key, self.count))
+        return VecState(sim, jnp.zeros(self.count, jnp.int32)), obs
+
+    def step(self, state: VecState, action: Array, key: Array) -> tuple[VecState, Step]:
+        """A policy that has diverged rests: what is no number does not reach the simulator."""
+        action = jnp.nan_to_num(action)
+        key_step, key_reset = jax.random.split(key)
+        keys = jax.random.split(key_step, self.count)
+        sim, next_obs, terminal = jax.vmap(self.env.step)(state.sim, action, keys)
+        time = state.time + 1
+        last = terminal | (time >= self.spec.horizon)
+        fresh, fresh_obs = self.reset(key_reset)
+
+        def where_last(new: Array, old: Array) -> Array:
+            return jnp.where(last.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+        state, obs = jax.tree.map(where_last, (fresh, fresh_obs), (VecState(sim, time), next_obs))
+        return state, Step(next_obs, obs, terminal, last)

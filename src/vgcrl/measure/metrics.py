@@ -1,0 +1,88 @@
+"""F, LGR(z), LGR(s), LGR_v and the spread of episodes, whatever q is and wherever the environment runs.
+
+One batch of episodes serves all: the first pursue goals from the prior, the others the goals that stand for
+target states. F and log_q are means over all steps; LGR compares the goal, or target, with the final state.
+The policy acts without noise.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy import stats
+
+from vgcrl.measure.rollout import EpisodeStats, Measure, StepSeen, sample_goals
+from vgcrl.objective.goals import Discrete, GoalSpace, current
+from vgcrl.objective.learner import empowerment
+from vgcrl.objective.posteriors import PosteriorView
+from vgcrl.objective.types import EnvSpec
+
+# What only a body with velocities has: LGR_v, and how mean velocities and distances covered differ between episodes, by
+# skill or by chance.
+MOVING = ("lgr_v", "spread_v", "spread_x")
+
+
+def plan(goals: GoalSpace, q: PosteriorView, key: Array, count: int, targets: Array) -> Array:
+    """Goals of all episodes: `count` from the prior, then one for each target state (Algorithm 1)."""
+    aimed = jax.vmap(lambda s: goals.point(q(s)))(targets)
+    return jnp.concatenate([sample_goals(current(goals, q), key, count), aimed])
+
+
+def measuring(goals: GoalSpace, q: PosteriorView, spec: EnvSpec) -> Measure:
+    def measure(now: StepSeen, z: Array) -> dict[str, Array]:
+        d = q.during(*now)
+        return {
+            "F": empowerment(q, goals, d, z),
+            "lgr_z_steps": goals.lgr(z, d.mode()),
+            "velocity": now.next_obs[jnp.array(spec.velocity, jnp.int32)],
+        }
+
+    return measure
+
+
+def conclude(
+    goals: GoalSpace, q: PosteriorView, spec: EnvSpec, stats: EpisodeStats, z: Array, targets: Array
+) -> dict[str, Any]:
+    count = z.shape[0] - targets.shape[0]
+    own = jax.tree.map(lambda x: x[:count], (stats, z))
+    (_, final, _, steps, sums), pursued = own
+    out = {name: jnp.sum(sums[name]) / jnp.sum(steps) for name in ("F", "lgr_z_steps")}
+    recovered = jax.vmap(lambda now: q.during(*now).mode())(final)
+    out["log_q"] = out["F"] - goals.entropy
+    out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(pursued, recovered))
+    for name in ("lgr_z", "lgr_z_steps"):  # a category is a number even where q is none
+        out[name] = jnp.where(jnp.isnan(out["F"]), jnp.nan, out[name])
+    out["episode_steps"] = jnp.mean(steps)
+    if not isinstance(goals, Discrete):
+        embed = jax.vmap(goals.embed)
+        out["error"] = jnp.mean((embed(pursued) - embed(recovered)) ** 2, axis=0)
+    square = (stats.final.next_obs[count:] - targets) ** 2
+    out["lgr_s"] = jnp.mean(jnp.sum(square, axis=-1))
+    out |= dict.fromkeys(MOVING, jnp.full((), jnp.nan))
+    if spec.velocity:
+        out["lgr_v"] = jnp.mean(jnp.sum(square[:, jnp.array(spec.velocity)], axis=-1))
+        out["spread_v"] = spread(sums["velocity"] / steps[:, None])
+        out["spread_x"] = spread(sums["velocity"] * spec.seconds)
+    return out
+
+
+def spread(x: Array) -> Array:
+    """Standard deviation over episodes, of all dimensions together."""
+    return jnp.sqrt(jnp.mean(jnp.var(x, axis=0)))
+
+
+def interval(*rows: Any) -> list[float] | None:
+    """95 % Student interval of the mean over runs; undefined for one run.
+
+    Of several rows of runs it is that of the mean of just these rows: what differs between them is no noise. Their
+    variances may differ (Welch, Satterthwaite).
+    """
+    each = [np.asarray(row, np.float64) for row in rows]
+    if min(map(len, each)) < 2:
+        return None
+    mean, parts = np.mean([x.mean() for x in each]), [x.var(ddof=1) / len(x) for x in each]
+    total, squares = sum(parts), sum(part**2 / (len(x) - 1) for part, x in zip(parts, each, strict=True))
+    half = stats.t.ppf(0.975, total**2 / squares) * np.sqrt(total) / len(each) if total else 0.0
+    return [float(mean - half), float(mean + half)]

@@ -1,0 +1,123 @@
+"""Target states for LGR(s): those that ship with the package, or a user's own file."""
+
+import csv
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save
+
+from vgcrl.errors import UsageError
+from vgcrl.files import atomic_write
+
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
+UNREADABLE += (AttributeError, SafetensorError, csv.Error)  # the first where numpy lacks a type of safetensors
+ARRAYS = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64, "fell": np.bool_}
+TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
+
+
+class Experts(NamedTuple):
+    """States of experts, each of which pursued a target velocity."""
+
+    states: np.ndarray  # (expert · states each, observation)
+    asked: np.ndarray  # (expert, velocity)
+    achieved: np.ndarray
+    steps: np.ndarray  # of training when each was recorded
+    fell: np.ndarray  # whether its body was unhealthy then
+    facts: dict[str, Any]  # command, seeds, steps, hardware
+
+    @property
+    def error(self) -> np.ndarray:
+        return np.linalg.norm(self.achieved - self.asked, axis=-1)
+
+    @property
+    def missed(self) -> np.ndarray:
+        return self.fell | (self.error > TOLERANCE)
+
+
+def write(path: Path, experts: Experts) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.ascontiguousarray(getattr(experts, name), kind) for name, kind in ARRAYS.items()}
+    atomic_write(path, save(arrays, {"facts": json.dumps(experts.facts)}))
+
+
+def read(path: Path) -> Experts:
+    with safe_open(path, "numpy") as opened:
+        arrays = (opened.get_tensor(name) for name in ARRAYS)
+        return Experts(*arrays, json.loads((opened.metadata() or {}).get("facts", "{}")))
+
+
+def shipped(env: str) -> Path | None:
+    """The file that comes with the package for an environment."""
+    path = Path(str(files("vgcrl") / "data" / "targets" / f"{env}.safetensors"))
+    return path if path.exists() else None
+
+
+def quality(env: str) -> tuple[int, int]:
+    """How many of the shipped experts missed their velocity, of how many."""
+    path = shipped(env)
+    missed = read(path).missed if path else np.zeros(0)
+    return int(missed.sum()), len(missed)
+
+
+def _rows(text: str) -> list[list[str]]:
+    """Of comma-separated values, without a head: a first row in which nothing is a number."""
+
+    def number(x: str) -> bool:
+        try:
+            float(x)
+        except ValueError:
+            return False
+        return True
+
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    return rows if not rows or any(map(number, rows[0])) else rows[1:]
+
+
+def from_file(path: Path, width: int) -> Array:
+    """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv."""
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".safetensors": lambda p: load_file(p)["states"],
+        ".npy": lambda p: np.load(p, allow_pickle=False),
+        ".json": lambda p: json.loads(p.read_text()),
+        ".csv": lambda p: [[float(x) for x in row] for row in _rows(p.read_text("utf-8-sig"))],
+    }
+    valid = f"a .safetensors, .npy, .json or .csv file of rows of {width} finite numbers"
+    kind = path.suffix.lower()
+    if kind not in readers:
+        raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
+    try:
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
+            found = np.asarray(readers[kind](path))
+            if found.dtype.kind not in "biuf":
+                raise TypeError(f"{found.dtype} are no numbers")
+            targets = np.atleast_2d(found.astype(np.float32))
+            targets = targets.reshape(len(targets), -1) if targets.ndim > 2 else targets  # of observations with a shape
+    except UNREADABLE as error:
+        raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
+    if targets.ndim != 2 or targets.shape[1] != width or not len(targets):
+        raise UsageError(f"--targets {path} holds {targets.shape} values; valid: {valid}")
+    if not np.all(np.isfinite(targets)):
+        raise UsageError(f"--targets {path} holds a number that is not finite; valid: {valid}")
+    return jnp.asarray(targets)
+
+
+def default(env: str, width: int, most: int | None = None) -> Array | None:
+    """The shipped targets, at most so many, of each expert equally many; None where there are none."""
+    path = shipped(env)
+    if path is None:
+        return None
+    states = from_file(path, width)
+    if most is None or len(states) <= most:
+        return states
+    experts = len(read(path).asked)
+    of_each = states.reshape(experts, -1, width)
+    if most < experts:  # one state each of some
+        return of_each[np.linspace(0, experts - 1, most).round().astype(int), 0]
+    return of_each[:, : most // experts].reshape(-1, width)

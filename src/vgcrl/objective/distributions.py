@@ -1,0 +1,290 @@
+"""Distributions over goals and actions, for one example: `log_prob`, `sample`, `mode`, `expect`, `fit`.
+
+`expect(f)` is E[f(z)] for an elementwise f; the mean is `expect` of the identity. `fit(z)` is what maximum
+likelihood maximises: log_prob, save where the goal is what the likelihood is conditioned on. Some are linear in
+features, log_prob(z) = ⟨linear(), weights(z)⟩ + offset(z), so that a critic may learn the features' successors.
+"""
+
+import functools
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy import special
+
+LOG_2PI = math.log(2 * math.pi)
+_NODES = np.linspace(-6, 6, 401)
+_WEIGHTS = np.exp(-(_NODES**2) / 2)
+
+
+def _expect_normal(f, mean: Array, std: Array) -> Array:
+    """Over each coordinate's marginal, by the trapezoid rule: exact to 1e-4 also where f is steep and std large."""
+    nodes = jnp.asarray(_NODES, mean.dtype)
+    weights = jnp.asarray(_WEIGHTS / _WEIGHTS.sum(), mean.dtype)
+    return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(mean, std)
+
+
+class Direct(eqx.Module):
+    """Distributions that are fitted by their own log-density."""
+
+    def fit(self, z: Array) -> Array:
+        return self.log_prob(z)  # ty: ignore[missing-attribute]
+
+
+def _pick(values: Array, z: Array) -> Array:
+    """values[z] by a mask, since the gradient of indexing is a scatter."""
+    return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == z, values, 0.0))
+
+
+class Categorical(Direct):
+    logits: Array
+
+    def log_prob(self, z: Array) -> Array:
+        return _pick(jax.nn.log_softmax(self.logits), z)
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.categorical(key, self.logits)
+
+    def mode(self) -> Array:
+        return jnp.argmax(self.logits)
+
+    def expect(self, f) -> Array:
+        values = f(jnp.arange(self.logits.shape[-1])).astype(self.logits.dtype)
+        return jax.nn.softmax(self.logits) @ values
+
+    def linear(self) -> Array:
+        return jax.nn.log_softmax(self.logits)
+
+    def weights(self, z: Array) -> Array:
+        return jax.nn.one_hot(z, self.logits.shape[-1], dtype=self.logits.dtype)
+
+    def offset(self, z: Array) -> Array:
+        return jnp.zeros((), self.logits.dtype)
+
+
+class Implied(eqx.Module):
+    """Over k categories, by Bayes' rule from how likely each makes what was seen; uniform prior."""
+
+    evidence: Array  # log p(seen | category)
+
+    def fit(self, z: Array) -> Array:
+        return _pick(self.evidence, z)
+
+    def log_prob(self, z: Array) -> Array:
+        return Categorical(self.evidence).log_prob(z)
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.categorical(key, self.evidence)
+
+    def mode(self) -> Array:
+        return jnp.argmax(self.evidence)
+
+    def expect(self, f) -> Array:
+        return Categorical(self.evidence).expect(f)
+
+
+class GoalAmongDecoys(Direct):
+    """Non-parametric, over states: a softmax of scaled similarity to a reached state, of a goal and decoys.
+
+    A goal is (state, its embedding), so that embeddings are computed once. The likeliest of all states is the
+    reached one itself; a sample is one of the candidates.
+    """
+
+    state: Array  # the reached one
+    embedding: Array  # of it, a unit vector
+    candidates: tuple[Array, Array]  # decoys: states and their embeddings
+    scale: float = eqx.field(static=True)
+
+    def log_prob(self, z: tuple[Array, Array]) -> Array:
+        own, others = self.scale * (z[1] @ self.embedding), self.scale * (self.candidates[1] @ self.embedding)
+        return own - jnp.logaddexp(own, jax.nn.logsumexp(others))
+
+    def sample(self, key: Array) -> Array:
+        scores = jnp.append(self.candidates[1] @ self.embedding, 1.0)
+        states = jnp.concatenate([self.candidates[0], self.state[None]])
+        return states[jax.random.categorical(key, self.scale * scores)]
+
+    def mode(self) -> Array:
+        return self.state
+
+    def expect(self, f) -> Array:
+        return f(self.state)
+
+
+class Normal(Direct):
+    """Independent coordinates."""
+
+    mean: Array
+    log_std: Array
+
+    def log_prob(self, z: Array) -> Array:
+        error = (z - self.mean) * jnp.exp(-self.log_std)
+        return -0.5 * jnp.sum(error**2 + 2 * self.log_std + LOG_2PI)
+
+    def sample(self, key: Array) -> Array:
+        return self.mean + jnp.exp(self.log_std) * jax.random.normal(key, self.mean.shape, self.mean.dtype)
+
+    def mode(self) -> Array:
+        return self.mean
+
+    def expect(self, f) -> Array:
+        return _expect_normal(f, self.mean, jnp.exp(self.log_std))
+
+    def linear(self) -> Array:
+        scaled = self.mean * jnp.exp(-2 * self.log_std)
+        return jnp.append(scaled, -0.5 * jnp.sum(self.mean * scaled))
+
+    def weights(self, z: Array) -> Array:
+        return jnp.append(z, jnp.ones((), z.dtype))
+
+    def offset(self, z: Array) -> Array:
+        """A function of z alone where the standard deviations are."""
+        return -0.5 * jnp.sum((z * jnp.exp(-self.log_std)) ** 2 + 2 * self.log_std + LOG_2PI)
+
+
+class Huber(Direct):
+    """Independent coordinates; −log density is Huber's loss of (z − mean)/scale: quadratic to 1, then linear."""
+
+    mean: Array
+    log_scale: Array
+
+    _centre: ClassVar[float] = math.sqrt(2 * math.pi) * math.erf(1 / math.sqrt(2))  # mass within 1, unnormalised
+    _tail: ClassVar[float] = math.exp(-0.5)  # and beyond it, on each side
+    _log_mass: ClassVar[float] = math.log(_centre + 2 * _tail)
+
+    def log_prob(self, z: Array) -> Array:
+        error = jnp.abs((z - self.mean) * jnp.exp(-self.log_scale))
+        loss = jnp.where(error <= 1, 0.5 * error**2, error - 0.5)
+        return -jnp.sum(loss + self.log_scale + self._log_mass)
+
+    def sample(self, key: Array) -> Array:
+        """By the inverse of the distribution function, from the left up to the middle and mirrored beyond it."""
+        u = jax.random.uniform(key, self.mean.shape, self.mean.dtype, minval=-1.0, maxval=1.0)
+        left = 0.5 * (1 - jnp.abs(u)) * math.exp(self._log_mass)  # mass to the left of −|x|
+        tail = jnp.log(jnp.maximum(left, 1e-30)) - 0.5
+        inside = (left - self._tail) / math.sqrt(2 * math.pi) + special.ndtr(-1.0)
+        x = jnp.where(left < self._tail, tail, jax.scipy.special.ndtri(jnp.clip(inside, 1e-6, 0.5)))
+        return self.mean + jnp.exp(self.log_scale) * jnp.sign(u) * jnp.abs(x)
+
+    def mode(self) -> Array:
+        return self.mean
+
+    def expect(self, f) -> Array:
+        nodes = np.linspace(-16, 16, 1601)
+        size = np.abs(nodes)
+        weights = np.exp(-np.where(size <= 1, 0.5 * nodes**2, size - 0.5))
+        nodes, weights = (jnp.asarray(x, self.mean.dtype) for x in (nodes, weights / weights.sum()))
+        return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(self.mean, jnp.exp(self.log_scale))
+
+
+class FullNormal(Direct):
+    """Covariance L Lᵀ with L lower triangular and a positive diagonal."""
+
+    mean: Array
+    tril: Array
+
+    def log_prob(self, z: Array) -> Array:
+        error = jax.scipy.linalg.solve_triangular(self.tril, z - self.mean, lower=True)
+        return -0.5 * jnp.sum(error**2 + LOG_2PI) - jnp.sum(jnp.log(jnp.diagonal(self.tril)))
+
+    def sample(self, key: Array) -> Array:
+        return self.mean + self.tril @ jax.random.normal(key, self.mean.shape, self.mean.dtype)
+
+    def mode(self) -> Array:
+        return self.mean
+
+    def expect(self, f) -> Array:
+        return _expect_normal(f, self.mean, jnp.linalg.norm(self.tril, axis=-1))
+
+
+class Mixture(Direct):
+    """K components, stacked along their leading axis."""
+
+    logits: Array
+    components: Normal
+
+    def log_prob(self, z: Array) -> Array:
+        each = jax.vmap(lambda c: c.log_prob(z))(self.components)
+        return jax.nn.logsumexp(jax.nn.log_softmax(self.logits) + each)
+
+    def sample(self, key: Array) -> Array:
+        key_component, key_value = jax.random.split(key)
+        k = jax.random.categorical(key_component, self.logits)
+        return jax.tree.map(lambda x: x[k], self.components).sample(key_value)
+
+    def mode(self) -> Array:
+        """The component mean of highest density: exact where components are well separated."""
+        means = self.components.mean
+        return means[jnp.argmax(jax.vmap(self.log_prob)(means))]
+
+    def expect(self, f) -> Array:
+        return jax.nn.softmax(self.logits) @ jax.vmap(lambda c: c.expect(f))(self.components)
+
+
+def _log_bessel(order: float, kappa: float) -> float:
+    """log I; by its series where it is too small for a number."""
+    scaled = special.ive(order, kappa)
+    if scaled > 1e-290:
+        return math.log(scaled) + kappa
+    series = math.log(special.hyp0f1(order + 1, kappa**2 / 4))
+    return order * math.log(kappa / 2) - math.lgamma(order + 1) + series
+
+
+@functools.lru_cache
+def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, np.ndarray]:
+    """Log-normaliser, mean resultant length, and quantiles of the angle to the mean direction."""
+    order = dim / 2 - 1
+    log_bessel = _log_bessel(order, kappa)
+    log_norm = order * math.log(kappa) - (order + 1) * LOG_2PI - log_bessel
+    length = math.exp(_log_bessel(order + 1, kappa) - log_bessel)
+    theta = np.linspace(0, np.pi, 20001)
+    density = np.exp(kappa * (np.cos(theta) - 1)) * np.sin(theta) ** (dim - 2)
+    cdf = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    quantiles = np.interp(np.linspace(0, 1, 4097), cdf / cdf[-1], theta)
+    return log_norm, length, quantiles
+
+
+class VonMisesFisher(Direct):
+    """exp(κ⟨μ, z⟩) on the unit sphere of dimension at least 2, κ fixed."""
+
+    direction: Array
+    kappa: float = eqx.field(static=True)
+
+    def _constants(self):
+        return _von_mises_fisher_constants(self.direction.shape[-1], self.kappa)
+
+    def log_prob(self, z: Array) -> Array:
+        return self.kappa * (self.direction @ z) + self._constants()[0]
+
+    def sample(self, key: Array) -> Array:
+        key_angle, key_tangent = jax.random.split(key)
+        quantiles = jnp.asarray(self._constants()[2], self.direction.dtype)
+        uniform = jax.random.uniform(key_angle, dtype=self.direction.dtype)
+        place = uniform * (quantiles.shape[0] - 1)
+        i = jnp.floor(place).astype(jnp.int32)
+        angle = quantiles[i] + (place - i.astype(place.dtype)) * (quantiles[i + 1] - quantiles[i])
+        tangent = jax.random.normal(key_tangent, self.direction.shape, self.direction.dtype)
+        for _ in range(2):  # the second pass removes what rounding left of the first
+            tangent = tangent - (tangent @ self.direction) * self.direction
+            tangent = tangent / jnp.linalg.norm(tangent)
+        return jnp.cos(angle) * self.direction + jnp.sin(angle) * tangent
+
+    def mode(self) -> Array:
+        return self.direction
+
+    def expect(self, f) -> Array:
+        """Only the identity has a closed form, and only the identity is asked for on a sphere."""
+        return f(self._constants()[1] * self.direction)
+
+    def linear(self) -> Array:
+        return self.kappa * self.direction
+
+    def weights(self, z: Array) -> Array:
+        return z
+
+    def offset(self, z: Array) -> Array:
+        return jnp.full((), self._constants()[0], z.dtype)

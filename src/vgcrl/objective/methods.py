@@ -1,0 +1,160 @@
+"""Table 1 of the paper: a method is a row. Goal space and prior, posterior, what of it is learned, technique."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from vgcrl.objective.goals import Box, Discrete, GoalSpace, Sphere, TanhBox, Visited, cube
+from vgcrl.objective.posteriors.nonparametric import DECOYS
+from vgcrl.objective.relabel import RELABELS
+from vgcrl.objective.types import EnvSpec
+
+
+class Method(NamedTuple):
+    goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # spec, features, goal dimension
+    space: str
+    prior: str
+    posteriors: tuple[str, ...]  # those it may use, the default first
+    q: str
+    learned: str
+    relabel: str  # default technique
+    goal_dim: int | None  # default; None: as many as features, and no choice
+    goal_dim_min: int = 1
+    spectral: bool = True  # q has layers that spectral normalisation can bound
+    relabels: tuple[str, ...] = tuple(RELABELS)
+    why: str = ""  # not the others
+    posterior_input: str = "state"  # what q sees of a step
+    poses: bool = False  # goals are what a picture of the state would show: positions, where they are known
+    critic: str = "scalar"
+    posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
+
+    @property
+    def bounded(self) -> bool:
+        """Goals are states, uniform over their range, which must be known."""
+        return self.goals is states
+
+    @property
+    def technique(self) -> str:
+        return "successor features" if self.critic == "successor" else RELABELS[self.relabel].label
+
+
+def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> Box:
+    """Features of the state itself, over their range."""
+    return Box(tuple(spec.low[i] for i in features), tuple(spec.high[i] for i in features))
+
+
+def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]:
+    return lambda spec, features, goal_dim: space(goal_dim)
+
+
+METHODS = {
+    "gcrl": Method(
+        states,
+        "states",
+        "uniform over the arena",
+        ("state-fixed", "state-huber"),
+        q="N(s, σ²I)",
+        learned="-",
+        relabel="her",
+        goal_dim=None,
+        spectral=False,
+    ),
+    "agcrl": Method(
+        states,
+        "states",
+        "uniform over the arena",
+        ("state-global", "state-global-full"),
+        q="N(s, Σ)",
+        learned="Σ",
+        relabel="her",
+        goal_dim=None,
+        spectral=False,
+        posterior_rate=5.0,
+    ),
+    "lingcrl": Method(
+        _sized(cube),
+        "box [-1,1]^d",
+        "uniform",
+        ("linear-global", "linear-fixed"),
+        q="N(A s, Σ)",
+        learned="A, Σ",
+        relabel="p-her",
+        goal_dim=2,
+        posterior_rate=5.0,
+    ),
+    "diayn": Method(
+        _sized(Discrete),
+        "k categories",
+        "uniform",
+        ("categorical",),
+        q="Categorical(s)",
+        learned="network",
+        relabel="none",
+        goal_dim=10,
+        goal_dim_min=2,
+        posterior_rate=0.5,  # where q is as fast as the policy, two skills more often share a place to the end
+    ),
+    "vgcrl": Method(
+        _sized(TanhBox),
+        "box [-1,1]^d",
+        "uniform",
+        ("gaussian", "gaussian-fixed", "gaussian-global", "gaussian-full", "gmm"),
+        q="tanh N(μ(s), Σ(s)) or mixture",
+        learned="network",
+        relabel="p-her",
+        goal_dim=2,
+    ),
+    "infogail": Method(
+        _sized(Discrete),
+        "k categories",
+        "uniform",
+        ("categorical",),
+        q="Categorical(s, a)",
+        learned="network",
+        relabel="none",
+        goal_dim=10,
+        goal_dim_min=2,
+        relabels=("none",),
+        why="its q sees the action, and a goal cannot be read off a later state alone",
+        posterior_input="action",
+    ),
+    "discern": Method(
+        lambda spec, features, goal_dim: Visited(len(features), DECOYS),
+        "states",
+        "visited, diverse",
+        ("nonparametric", "nonparametric-conv"),
+        q="softmax of similarity",
+        learned="embedding",
+        relabel="her",
+        goal_dim=None,
+        relabels=("none", "her"),
+        why="its q is a softmax over a goal and decoys, a sample of which is no state that was reached",
+        poses=True,
+        posterior_rate=0.1,  # before goals are reached the likelihood makes all states alike
+    ),
+    "visr": Method(
+        _sized(Sphere),
+        "unit sphere",
+        "uniform",
+        ("vmf",),
+        q="vMF(μ(s), κ)",
+        learned="μ network",
+        relabel="none",
+        goal_dim=2,
+        goal_dim_min=2,
+        critic="successor",
+    ),
+    "dads": Method(
+        _sized(Discrete),
+        "k categories",
+        "uniform",
+        ("dynamics",),
+        q="∝ p(s'|s, z)",
+        learned="skill dynamics",
+        relabel="none",
+        goal_dim=10,
+        goal_dim_min=2,
+        relabels=("none",),
+        why="its q sees a transition, and a goal cannot be read off a later state alone",
+        posterior_input="transition",
+    ),
+}

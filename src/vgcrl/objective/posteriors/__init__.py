@@ -1,0 +1,42 @@
+"""The registry of posteriors: name → builder(key, Build)."""
+
+from functools import partial
+
+from vgcrl.objective.posteriors.base import Build, Distribution, Posterior, PosteriorView
+from vgcrl.objective.posteriors.categorical import categorical
+from vgcrl.objective.posteriors.dynamics import dynamics
+from vgcrl.objective.posteriors.gaussian import gaussian
+from vgcrl.objective.posteriors.mixture import mixture
+from vgcrl.objective.posteriors.nonparametric import similarity
+from vgcrl.objective.posteriors.vmf import von_mises_fisher
+
+POSTERIORS = {
+    "state-fixed": partial(gaussian, mean="identity", covariance="fixed"),
+    "state-huber": partial(gaussian, mean="identity", covariance="fixed", robust=True),
+    "state-global": partial(gaussian, mean="identity", covariance="global"),
+    "state-global-full": partial(gaussian, mean="identity", covariance="global", full=True),
+    "linear-fixed": partial(gaussian, mean="linear", covariance="fixed"),
+    "linear-global": partial(gaussian, mean="linear", covariance="global"),
+    "gaussian": partial(gaussian, mean="mlp", covariance="state"),
+    "gaussian-fixed": partial(gaussian, mean="mlp", covariance="fixed"),
+    "gaussian-global": partial(gaussian, mean="mlp", covariance="global"),
+    "gaussian-full": partial(gaussian, mean="mlp", covariance="state", full=True),
+    "gmm": mixture,
+    "categorical": categorical,
+    "dynamics": dynamics,
+    "nonparametric": similarity,
+    "nonparametric-conv": partial(similarity, conv=True),
+    "vmf": von_mises_fisher,
+}
+
+# Those with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features that takes beyond the dimensions of a goal.
+LINEAR = {"categorical": 0, "vmf": 0, "state-fixed": 1, "linear-fixed": 1, "gaussian-fixed": 1}
+
+# Options that only some have: σ where it is a number of its own, not a network's.
+_SIGMA = {name: getattr(build, "keywords", {}).get("covariance") for name, build in POSTERIORS.items()}
+OPTIONS = {
+    "sigma": tuple(name for name, kind in _SIGMA.items() if kind in ("fixed", "global")),
+    "components": ("gmm",),
+}
+
+__all__ = ["LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "PosteriorView"]

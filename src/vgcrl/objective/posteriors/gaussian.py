@@ -1,0 +1,129 @@
+"""N(μ(s), Σ(s)): GCRL, aGCRL, linGCRL and continuous DIAYN are members of this one family.
+
+mean ∈ {identity, linear, mlp} × covariance ∈ {fixed, global, state} × {diagonal, full}.
+"""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from vgcrl.objective.distributions import FullNormal, Huber, Normal
+from vgcrl.objective.networks import MLP, dense, product
+from vgcrl.objective.posteriors.base import Build, Plain
+
+LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so that rewards stay moderate
+
+
+class Identity(eqx.Module):
+    """Stands where there is nothing to compute."""
+
+    def __call__(self, x: Array) -> Array:
+        return x
+
+
+class Matrix(eqx.Module):
+    """μ = A s: a linear layer whose bias is not used."""
+
+    layer: Any
+
+    def __call__(self, x: Array) -> Array:
+        return product(self.layer.effective(), x)
+
+    def matrix(self) -> Array:
+        return self.layer.effective()
+
+
+class Constant(eqx.Module):
+    """The same Σ everywhere: λ where it is learned."""
+
+    value: Array
+    learned: bool = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> Array:
+        return self.value if self.learned else stop_gradient(self.value)
+
+
+class Clipped(eqx.Module):
+    """A head whose log standard deviations are clipped."""
+
+    layer: Any
+    dim: int = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> Array:
+        raw = self.layer(x)
+        return jnp.concatenate([jnp.clip(raw[: self.dim], *LOG_STD_RANGE), raw[self.dim :]])
+
+
+def _tril(raw: Array, dim: int) -> Array:
+    """log-diagonal first, then the strict lower triangle."""
+    lower = jnp.zeros((dim, dim), raw.dtype).at[jnp.tril_indices(dim, -1)].set(raw[dim:])
+    return lower + jnp.diag(jnp.exp(raw[:dim]))
+
+
+class Gaussian(Plain):
+    trunk: Any  # hidden features h(s); Identity where no head needs them
+    mean: Any
+    scale: Any
+    mean_of_hidden: bool = eqx.field(static=True)  # μ is a head on h(s), else a function of s
+    full: bool = eqx.field(static=True)
+    robust: bool = eqx.field(static=True)  # Huber's density in place of the normal one
+
+    def __call__(self, s: Array) -> Normal | FullNormal | Huber:
+        h = self.trunk(s)
+        mean, raw = self.mean(h if self.mean_of_hidden else s), self.scale(h)
+        if self.robust:
+            return Huber(mean, raw)
+        return FullNormal(mean, _tril(raw, mean.shape[-1])) if self.full else Normal(mean, raw)
+
+    def learned(self) -> dict[str, Array]:
+        out = {"A": self.mean.matrix()} if isinstance(self.mean, Matrix) else {}
+        if isinstance(self.scale, Constant) and self.full:
+            dim = (math.isqrt(8 * self.scale.value.shape[-1] + 1) - 1) // 2
+            tril = _tril(self.scale.value, dim)
+            out |= {"sigma": jnp.linalg.norm(tril, axis=-1), "covariance": tril @ tril.T}
+        elif isinstance(self.scale, Constant):
+            out |= {"sigma": jnp.exp(self.scale.value)}
+        return out
+
+
+class Trunk(eqx.Module):
+    """All hidden layers: an MLP whose last layer is followed by a ReLU too."""
+
+    mlp: MLP
+
+    def __call__(self, x: Array) -> Array:
+        return jax.nn.relu(self.mlp(x))
+
+
+def gaussian(
+    key: Array,
+    build: Build,
+    *,
+    mean: str = "mlp",
+    covariance: str = "state",
+    full: bool = False,
+    robust: bool = False,
+) -> Gaussian:
+    key_trunk, key_mean, key_scale = jax.random.split(key, 3)
+    d, scale_dim = build.goals, build.goals * (build.goals + 1) // 2 if full else build.goals
+    if mean == "identity" and build.features != d:
+        raise ValueError(f"an identity mean needs as many goals as features, not {d} and {build.features}")
+    deep = mean == "mlp" or covariance == "state"
+    trunk = Trunk(MLP.init(key_trunk, (build.features, *build.hidden), build.layer)) if deep else Identity()
+    means = {
+        "identity": lambda: Identity(),
+        "linear": lambda: Matrix(dense(key_mean, (build.features, d), build.layer)[0]),
+        "mlp": lambda: dense(key_mean, (build.hidden[-1], d), build.layer)[0],
+    }
+    start = jnp.concatenate([jnp.full(d, math.log(build.sigma)), jnp.zeros(scale_dim - d)])
+    scales = {
+        "fixed": lambda: Constant(start, learned=False),
+        "global": lambda: Constant(start, learned=True),
+        "state": lambda: Clipped(dense(key_scale, (build.hidden[-1], scale_dim), build.layer)[0], d),
+    }
+    return Gaussian(trunk, means[mean](), scales[covariance](), mean == "mlp", full, robust)

@@ -1,0 +1,66 @@
+"""DISCERN's posterior: a softmax over the goal and decoys of the similarity of embeddings. Goals are states."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from vgcrl.objective.distributions import GoalAmongDecoys
+from vgcrl.objective.networks import MLP, Convolutions, refresh
+from vgcrl.objective.posteriors.base import Build, Plain
+
+WIDTH = 32  # of embeddings
+DECOYS = 31
+MEMORY = 256  # visited states kept, as different from each other as can be; goals and decoys are drawn from them
+SCALE = 10.0  # of the cosine similarity
+PROPOSED = 8  # states of a batch that may enter the memory
+ORDINARY = 0.3  # chance to enter it anyway: the memory follows what the policy can do, and forgets what it did once
+
+
+def _unit(x: Array) -> Array:
+    return x / jnp.sqrt(jnp.sum(x**2) + 1e-12)
+
+
+def _squares(states: Array, others: Array) -> Array:
+    """Squared distance of each state to each of `others`."""
+    return jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
+
+
+class Similarity(Plain):
+    net: Any
+    memory: Array  # (MEMORY, features)
+    decoys: Array  # (DECOYS, features)
+
+    def embed(self, s: Array) -> Array:
+        return _unit(self.net(s))
+
+    def __call__(self, s: Array) -> GoalAmongDecoys:
+        decoys = stop_gradient(self.decoys)
+        return GoalAmongDecoys(s, self.embed(s), (decoys, jax.vmap(self.embed)(decoys)), SCALE)
+
+    def code(self, z: Array) -> tuple[Array, Array]:
+        return z, self.embed(z)
+
+    def refresh(self, inputs: Array, key: Array) -> "Similarity":
+        """A proposed state takes the place of one that has a nearer neighbour, at times of any; then new decoys."""
+        key_proposed, key_places, key_ordinary, key_decoys = jax.random.split(key, 4)
+        proposed = inputs[jax.random.randint(key_proposed, (PROPOSED,), 0, inputs.shape[0])]
+        places = jax.random.randint(key_places, (PROPOSED,), 0, MEMORY)
+        present = self.memory[places]
+        own = jnp.arange(MEMORY)[None] == places[:, None]
+        crowded = jnp.min(jnp.where(own, jnp.inf, _squares(present, self.memory)), axis=1)
+        enters = jnp.min(_squares(proposed, self.memory), axis=1) > crowded
+        enters |= jax.random.bernoulli(key_ordinary, ORDINARY, enters.shape)
+        memory = self.memory.at[places].set(jnp.where(enters[:, None], proposed, present))
+        decoys = memory[jax.random.randint(key_decoys, (DECOYS,), 0, MEMORY)]
+        return Similarity(refresh(self.net), memory, decoys)
+
+
+def similarity(key: Array, build: Build, *, conv: bool = False) -> Similarity:
+    if conv:
+        net = Convolutions.init(key, build.image, WIDTH, build.layer)
+    else:
+        net = MLP.init(key, (build.features, *build.hidden, WIDTH), build.layer)
+    return Similarity(net, jnp.zeros((MEMORY, build.features)), jnp.zeros((DECOYS, build.features)))

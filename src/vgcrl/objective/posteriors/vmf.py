@@ -1,0 +1,22 @@
+"""von Mises–Fisher on the unit sphere: VISR's posterior, κ fixed."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from vgcrl.objective.distributions import VonMisesFisher
+from vgcrl.objective.networks import MLP
+from vgcrl.objective.posteriors.base import Build, Plain
+
+
+class Directional(Plain):
+    direction: MLP
+    kappa: float = eqx.field(static=True)
+
+    def __call__(self, s: Array) -> VonMisesFisher:
+        x = self.direction(s)
+        return VonMisesFisher(x / jnp.sqrt(jnp.sum(x**2) + 1e-12), self.kappa)
+
+
+def von_mises_fisher(key: Array, build: Build) -> Directional:
+    return Directional(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)

@@ -1,0 +1,145 @@
+"""Pictures of a run, as matplotlib figures."""
+
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator
+
+from vgcrl.envs import Vectorised
+from vgcrl.measure.rollout import sample_goals, trajectories
+from vgcrl.objective.goals import Discrete, current
+from vgcrl.training.program import Program, RunState
+
+LABELS = {
+    "F": "F",
+    "lgr_z": "LGR(z)",
+    "lgr_s": "LGR(s)",
+    "lgr_v": "LGR_v(s)",
+    "spread_v": "velocity spread, m/s",
+    "spread_x": "spread of distance, m",
+    "log_q": "E[log q]",
+    "F_replay": "F on replay",
+}
+
+
+def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> np.ndarray:
+    """(evaluation, run)."""
+    return np.array([[value(row) for row in line["seeds"]] for line in lines], float)
+
+
+def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:
+    """Each seed thin, their mean thick, over environment steps; a colour per setting. Dotted: F on replay, the mean."""
+    size = 3.6 * len(names), 2.8
+    figure, (axes,) = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
+    steps = [line["step"] for line in lines]
+    settings = [
+        ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
+    ]
+    for axis, name in zip(axes, names, strict=True):
+        for i, group in enumerate(np.split(over_time(lines, itemgetter(name)), len(settings), axis=1)):
+            axis.plot(steps, group, color=f"C{i}", alpha=0.3, linewidth=1)
+            axis.plot(steps, group.mean(axis=1), color=f"C{i}", linewidth=2, label=settings[i])
+        if name == "F":
+            for i, group in enumerate(np.split(over_time(lines, lambda row: row["train"]["F"]), len(settings), axis=1)):
+                axis.plot(steps, group.mean(axis=1), ":", color=f"C{i}", linewidth=1.5)
+        axis.xaxis.set_major_formatter(EngFormatter())
+        axis.set(title=LABELS[name], xlabel="environment steps")
+        axis.grid(alpha=0.3)
+    if len(settings) > 1:
+        axes[0].legend(fontsize=7)
+    return figure
+
+
+def is_planar(program: Program) -> bool:
+    """Whether q is a function of two positions, so that it can be drawn."""
+    return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
+
+
+def ranges(program: Program) -> list[tuple[float, float]]:
+    """From where to where the two positions go."""
+    return list(zip(program.spec.low[:2], program.spec.high[:2], strict=True))
+
+
+def arena_grid(program: Program, size: int) -> jax.Array:
+    """States at rest on a grid over the two positions."""
+    x, y = np.meshgrid(*(np.linspace(*ends, size) for ends in ranges(program)))
+    states = np.zeros((size * size, program.spec.obs_dim), np.float32)
+    states[:, 0], states[:, 1] = x.ravel(), y.ravel()
+    return jnp.asarray(states)
+
+
+def label_map(program: Program, run: RunState, size: int = 121) -> jax.Array:
+    """The most likely category at each place of the arena."""
+    return jax.vmap(lambda s: run.learner.q(s).mode())(arena_grid(program, size)).reshape(size, size)
+
+
+def palette(count: int) -> np.ndarray:
+    return plt.get_cmap("nipy_spectral")(np.linspace(0.05, 0.95, count))
+
+
+def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
+    """The arena coloured by the most likely category."""
+    (left, right), (bottom, top) = ranges(program)
+    picture = palette(program.goals.dim)[np.asarray(label_map(program, run, size))]
+    axis.imshow(picture, origin="lower", extent=(left, right, bottom, top), alpha=0.35, interpolation="nearest")
+
+
+def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> Figure:
+    """What q makes of the arena, and where the policy goes: one trajectory per goal, coloured by its goal."""
+    figure, axis = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
+    key_goals, key_path = jax.random.split(run.key_evaluation)
+    discrete = isinstance(program.goals, Discrete)
+    z = (
+        jnp.arange(program.goals.dim)
+        if discrete
+        else sample_goals(current(program.goals, run.learner.q), key_goals, goals)
+    )
+    count = z.shape[0]
+    colours = palette(count)
+    if discrete:
+        draw_labels(axis, program, run, size)
+    env = Vectorised(program.config.build_env(run.knobs), count)
+    path = jax.jit(lambda: trajectories(env, partial(program.best, run), z, key_path))()
+    for g in range(count):
+        axis.plot(path[:, g, 0], path[:, g, 1], color=colours[g], linewidth=1.2)
+        axis.plot(*path[-1, g, :2], "o", color=colours[g], markersize=5, markeredgecolor="black")
+    xlim, ylim = 1.03 * np.array(ranges(program))
+    axis.set(xlim=xlim, ylim=ylim, aspect="equal", xlabel="x", ylabel="y")
+    axis.set_title("most likely goal, and a trajectory per goal" if discrete else "a trajectory per goal", fontsize=10)
+    return figure
+
+
+def speed(record: dict[str, Any]) -> Figure:
+    """What `vgcrl bench` found: updates/s against runs trained together, and against |G|; the peer as a line."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained", sharey=True)
+    rows = record["training"]
+    first = rows[0]
+    groups = {
+        "runs": [row for row in rows if row["goal_dim"] == first["goal_dim"]],
+        "goal_dim": [row for row in rows if row["runs"] == first["runs"]],
+    }
+    for axis, (name, group) in zip(axes, groups.items(), strict=True):
+        group = sorted(group, key=lambda row: row[name])
+        axis.plot([row[name] for row in group], [row["updates_per_second"] for row in group], "o-", label="vgcrl")
+        if "peer" in record:
+            best = max(x["updates_per_second"] for x in record["peer"]["measured"])
+            axis.axhline(best, color="grey", linestyle="--", label=f"{record['peer']['name']}, one run")
+        axis.set(xscale="log", yscale="log", ylabel="updates/s, all runs" if name == "runs" else "")
+        axis.set_xlabel("runs trained together" if name == "runs" else "|G|, one run")
+        axis.set_xticks([row[name] for row in group], [str(row[name]) for row in group])
+        axis.minorticks_off()
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(EngFormatter())
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    return figure

@@ -1,0 +1,107 @@
+"""Results → one self-contained HTML file: no scripts, no network, readable on a phone; or Markdown."""
+
+import io
+import re
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jinja2
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from vgcrl.errors import UsageError
+from vgcrl.files import atomic_write
+from vgcrl.show import figures, filmstrip
+from vgcrl.show.tables import Table, counted, metrics_table
+from vgcrl.training import trainer
+from vgcrl.training.logs import read_lines
+
+CURVES = (
+    "Thin: seeds. Thick: their mean. Dotted: F of the examples learned from last, from replay; where that is far above "
+    "F in fresh episodes, q knows the episodes it has seen rather than the goals."
+)
+
+
+class Section(NamedTuple):
+    title: str = ""
+    text: str = ""
+    table: Table | None = None
+    figure: str = ""
+    caption: str = ""
+    verdict: bool = False
+
+
+class Page(NamedTuple):
+    title: str
+    lead: str
+    sections: list[Section]
+    configuration: str
+
+
+def png(figure: Figure, dpi: int) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
+
+
+def svg(figure: Figure) -> str:
+    """A figure as inline SVG, the same for the same numbers."""
+    buffer = io.StringIO()
+    with plt.rc_context({"svg.hashsalt": "vgcrl"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
+
+
+def run_page(folder: Path) -> Page:
+    program, runs, counters = trainer.restore(folder, lambda text: None)
+    config, lines = program.config, read_lines(folder / "metrics.jsonl")
+    if not lines:
+        raise UsageError(
+            f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
+        )
+    first = jax.tree.map(lambda x: x[0], runs)
+    shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
+    names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
+    sections = [
+        Section("Metrics at the last evaluation", table=metrics_table(lines[-1])),
+        Section("Learning curves", figure=svg(figures.curves(lines, names)), caption=CURVES),
+    ]
+    if figures.is_planar(program):
+        sections.append(Section("The arena", figure=svg(figures.arena(program, first)), caption=f"Seed {config.seed}."))
+    if filmstrip.is_body(program):
+        caption = f"Seed {config.seed}: of up to 50 skills the slowest, the fastest and some in between."
+        sections.append(Section("Skills", figure=svg(filmstrip.skills(program, first)), caption=caption))
+    learned = lines[-1]["seeds"][0]["posterior"]
+    if learned:
+        rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]
+        sections.append(Section("What q learned (first seed)", table=Table(["", "value"], rows)))
+    effort = (
+        f"{counters['step']:,} environment steps per run, {counted(config.seeds, 'seed')}, {counters['wall']:.0f} s"
+    )
+    lead = f"{effort}; vgcrl {version('vgcrl')}."
+    return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
+
+
+def markdown(page: Page) -> str:
+    """A page as a forge shows it, but for its configuration; its figures are Markdown already."""
+
+    def row(cells: list[str]) -> str:
+        return " | ".join(["", *(cell.replace("|", "\\|") for cell in cells), ""]).strip()
+
+    parts = [f"# {page.title}", page.lead]
+    for section in page.sections:
+        table = section.table or Table([], [])
+        parts += [f"## {section.title}" if section.title else "", section.text, section.figure, section.caption]
+        if table.rows:
+            parts.append("\n".join([row(table.columns), "|---" * len(table.columns) + "|", *map(row, table.rows)]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def write(pages: list[Page], path: Path) -> Path:
+    template = jinja2.Environment(autoescape=True).from_string((files("vgcrl.show") / "report.html").read_text())
+    atomic_write(path, template.render(title=pages[0].title, pages=pages))
+    return path

@@ -1,0 +1,46 @@
+"""Numbers as a reader sees them: with their intervals, in rows."""
+
+from typing import Any, NamedTuple
+
+from vgcrl.training import summary
+
+
+class Table(NamedTuple):
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def aligned(table: Table) -> list[str]:
+    """Lines for a terminal."""
+    rows = [table.columns, *table.rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def number(x: float | None) -> str:
+    return "–" if x is None else f"{x:.3f}" if abs(x) < 1000 else f"{x:.0f}"
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def with_interval(mean: float | None, ci: list[float] | None) -> str:
+    if mean is None or ci is None:
+        return number(mean)
+    return f"{number(mean)} ± {number((ci[1] - ci[0]) / 2)}"
+
+
+def metrics_table(record: dict[str, Any]) -> Table:
+    """Every run, then the mean over seeds, of each setting where there are several."""
+    names, groups = list(summary.SUMMARISED), record.get("settings", [record])
+    swept = [k for k in groups[0] if k not in record] if "settings" in record else []
+
+    def label(row: dict[str, Any], what: str) -> str:
+        return ", ".join([what, *(f"{k} {row[k]:g}" for k in swept)])
+
+    rows = [[label(row, f"seed {row['seed']}"), *(number(row[n]) for n in names)] for row in record["seeds"]]
+    for group in groups:
+        cells = (with_interval(group["mean"][n], group["ci95"][n]) for n in names)
+        rows.append([label(group, "mean ± 95 %"), *cells])
+    return Table(["run", *names], rows)

@@ -1,0 +1,1 @@
+"""From options to a trained run: configuration, compiled program, the loop, run folders."""

@@ -1,0 +1,184 @@
+"""The same program with environments on the host: a Python loop around the parts of `program`.
+
+While the host simulates, the device learns: the updates are launched from a second thread before the actions are
+awaited, and neither needs the other's result until both are done.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from vgcrl.envs import HostEnvs
+from vgcrl.measure.rollout import begin, follow, sample_goals
+from vgcrl.objective.goals import current
+from vgcrl.objective.types import Step, key_of_seed
+from vgcrl.training import program, replay
+from vgcrl.training.config import Config
+from vgcrl.training.devices import over_runs
+from vgcrl.training.program import Program, RunState, without
+
+
+def _keys(key: Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(key))
+
+
+def _finite_actions(action: Array) -> np.ndarray:
+    """A policy that has diverged rests: what is no number does not reach the simulator."""
+    return np.nan_to_num(np.asarray(action))
+
+
+class Host:
+    """All runs of a configuration, and their environments."""
+
+    def __init__(self, config: Config):
+        self.config, self.parts = config, program.build_components(config)
+        self.seeds, self.knobs = program.run_axis(config)
+        self.runs = len(self.seeds)
+        self.thread = ThreadPoolExecutor(1, "learn")
+        self._evaluators: dict[tuple[int, int], tuple[HostEnvs, dict[str, Any]]] = {}
+        p, self.for_all_runs = self.parts, partial(over_runs, runs=self.runs)
+
+        def decide(run: RunState, clock: Array) -> Array:
+            return program.decide(p, run, clock, program.keys_at(run, clock).act)
+
+        def learn(state: Any, run: RunState, clock: Array) -> Any:
+            run = run._replace(learner=state)
+            return program.learn(p, run, program.keys_at(run, clock).learn)
+
+        def observe_and_act(
+            run: RunState, state: Any, action: Array, out: Step, clock: Array
+        ) -> tuple[RunState, Array]:
+            """Take in what came of the actions, and choose the next ones."""
+            run = run._replace(learner=state)
+            run = program.absorb(p, run, (), action, out, clock, program.keys_at(run, clock).goals)
+            return without(run, "learner"), decide(run, clock + 1)
+
+        def restart_episodes(run: RunState, obs: Array) -> RunState:
+            key = program.keys_at(run, ~jnp.sum(run.replay.head)).goals  # below every clock of training
+            z = sample_goals(current(p.goals, run.learner.q), key, config.envs)
+            return run._replace(replay=replay.cut(run.replay), scene=run.scene._replace(obs=obs, z=z))
+
+        for_all_runs = self.for_all_runs
+        self.start = for_all_runs(partial(program.init, p), axes=(0, 0, 0))
+        self.decide = for_all_runs(decide, axes=(0, None))
+        self.learn = for_all_runs(learn, axes=(0, 0, None), donate=(0,))
+        self.observe_and_act = for_all_runs(observe_and_act, axes=(0, 0, 0, 0, None), donate=(0,))
+        self.best = for_all_runs(jax.vmap(partial(program.best, p), (None, 0, 0)), axes=(0, 0, None))
+        self.restart_episodes = for_all_runs(restart_episodes, axes=(0, 0), donate=(0,))
+
+    @cached_property
+    def envs(self) -> HostEnvs:
+        return self.config.build_host_envs(self.runs, self.config.envs)
+
+    def init(self) -> RunState:
+        keys = jax.vmap(lambda seed: jax.random.split(key_of_seed(seed), 6)[0])(self.seeds)
+        return self.start(self.seeds, self.knobs, jnp.asarray(self.envs.reset(_keys(keys))))
+
+    def shapes(self) -> RunState:
+        obs = jax.ShapeDtypeStruct((self.runs, self.config.envs, self.parts.spec.obs_dim), jnp.float32)
+        return jax.eval_shape(jax.vmap(partial(program.init, self.parts)), self.seeds, self.knobs, obs)
+
+    def advance(self, runs: RunState, first: int, count: int) -> RunState:
+        p, keys = self.parts, _keys(runs.key)
+        action = self.decide(runs, np.int32(first * p.collects))
+        for clock in range(first * p.collects, (first + count) * p.collects):
+            i, j = divmod(clock, p.collects)
+            now = np.int32(clock)
+            state, rest = runs.learner, without(runs, "learner")
+            learning = j == p.collects - 1 and program.enough(p, i)
+            learned = self.thread.submit(self.learn, state, rest, now) if learning else None
+            out = self.envs.step(_finite_actions(action), keys, clock)
+            if learned is not None:
+                state, info = learned.result()
+                rest = rest._replace(info=info)
+            rest, action = self.observe_and_act(rest, state, action, out, now)
+            runs = rest._replace(learner=state)
+        return runs
+
+    def evaluators(self, episodes: int, targets: int) -> tuple[HostEnvs, dict[str, Any]]:
+        """Environments and compiled parts for evaluations of one size."""
+        key = episodes, targets
+        if key not in self._evaluators:
+            part = program.evaluation_parts(self.parts, episodes)
+
+            def act(run: RunState, obs: Array, z: Array) -> Array:
+                return jax.vmap(partial(part.act, run))(obs, z)
+
+            def observe_and_act(run: RunState, stats: Any, action: Array, out: Step, z: Array) -> tuple[Any, Array]:
+                stats = follow(stats, action, out, z, part.measure(run))
+                return stats, act(run, stats.obs, z)
+
+            def first(run: RunState, obs: Array, z: Array) -> tuple[Any, Array]:
+                stats = begin(obs, z, self.parts.spec.action_dim, part.measure(run))
+                return stats, act(run, stats.obs, z)
+
+            aimed = None if targets else 0
+            parts = {
+                "plan": self.for_all_runs(part.plan, axes=(0, aimed)),
+                "first": self.for_all_runs(first, axes=(0, 0, 0)),
+                "turn": self.for_all_runs(observe_and_act, axes=(0, 0, 0, 0, 0), donate=(1,)),
+                "conclude": self.for_all_runs(part.conclude, axes=(0, 0, 0, aimed)),
+            }
+            self._evaluators[key] = self.config.build_host_envs(self.runs, episodes + (targets or episodes)), parts
+        return self._evaluators[key]
+
+    def evaluate(self, runs: RunState, targets: Array | None, episodes: int | None = None) -> dict[str, Any]:
+        """Without targets those are states of rest from the environment's own starts."""
+        count = episodes or self.config.evaluate_episodes
+        envs, part = self.evaluators(count, 0 if targets is None else targets.shape[0])
+        keys = _keys(runs.key_evaluation)
+        light = without(runs, "replay", "scene")
+        aims = jnp.asarray(envs.reset(keys ^ 1)[:, :count]) if targets is None else targets
+        obs = jnp.asarray(envs.reset(keys))
+        z = part["plan"](light, aims)
+        stats, action = part["first"](light, obs, z)
+        for clock in range(envs.spec.horizon):
+            out = envs.step(_finite_actions(action), keys, clock)
+            stats, action = part["turn"](light, stats, action, out, z)
+        return part["conclude"](light, stats, z, aims)
+
+    def record_episodes(self, runs: RunState, z: Array) -> np.ndarray:
+        envs, keys = self.config.build_host_envs(self.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
+        light = without(runs, "replay", "scene")
+        path = [envs.reset(keys)]
+        obs = path[0]
+        for clock in range(envs.spec.horizon):
+            out = envs.step(_finite_actions(self.best(light, obs, z)), keys, clock)
+            path.append(out.next_obs)
+            obs = out.obs
+        envs.close()
+        return np.stack(path, axis=1)
+
+    def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
+        if self.envs.load(saved):
+            return runs, True
+        keys = _keys(jax.vmap(jax.random.fold_in, (0, 0))(runs.key, runs.replay.head.sum(axis=1)))
+        return self.restart_episodes(runs, jnp.asarray(self.envs.reset(keys))), False
+
+
+def compile_hosted(config: Config) -> Program:
+    host = Host(config)
+    p = host.parts
+    return Program(
+        config,
+        p.spec,
+        p.goals,
+        p.collects * config.envs,
+        init=host.init,
+        advance=host.advance,
+        evaluate=host.evaluate,
+        best=partial(program.best, p),
+        record_episodes=host.record_episodes,
+        shapes=host.shapes,
+        save_envs=lambda: host.envs.save(),
+        enter=host.enter,
+    )
+
+
+def compile_config(config: Config) -> Program:
+    return (program.compile_native if config.native else compile_hosted)(config)

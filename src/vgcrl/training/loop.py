@@ -1,0 +1,112 @@
+"""The one loop: advance, evaluate, checkpoint; stop on request."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from vgcrl.envs import Broken
+from vgcrl.errors import UsageError
+from vgcrl.measure import target_states
+from vgcrl.training import checkpoint
+from vgcrl.training.config import Config, flag, spoken
+from vgcrl.training.logs import Display, Events, append_line, read_lines
+from vgcrl.training.program import Program, RunState, policy
+from vgcrl.training.run_folder import Run
+from vgcrl.training.signals import stop_requests
+from vgcrl.training.summary import hardware, summarise, versions
+
+CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
+Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluation, and of their steps
+NOBODY: Evaluated = lambda runs, step: None  # noqa: E731
+
+
+def _check_finite(program: Program, runs: RunState) -> None:
+    faults = np.asarray(runs.fault)
+    for r, (step, env) in enumerate(faults):
+        if step >= 0:
+            seed = program.config.seed + r % program.config.seeds
+            raise UsageError(
+                f"{program.config.env}: observation not finite in environment {env} of seed {seed} "
+                f"at step {step + program.config.envs}; the run stopped and its last checkpoint remains"
+            )
+
+
+def _check_diverged(config: Config, line: dict[str, Any], reported: set[int], say: Callable[[str], None]) -> None:
+    """A run whose numbers are lost is told once, and the others go on; where all are, training stops."""
+    lost = {r for r, row in enumerate(line["seeds"]) if np.isnan([*row["train"].values()]).any()}
+    if len(lost) == len(line["seeds"]):
+        raise UsageError(
+            f"every run has diverged at step {line['step']}; valid: a smaller --learning-rate than "
+            f"{spoken(config.learning_rate)}; the run stopped and its last checkpoint remains"
+        )
+    for row in (line["seeds"][r] for r in sorted(lost - reported)):
+        which = ", ".join([f"seed {row['seed']}", *(f"{flag(k)} {row[k]:g}" for k in config.swept)])
+        say(f"{which}: diverged at step {line['step']}, its numbers are lost; the other runs go on")
+    reported |= lost
+
+
+def train_loop(
+    program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display, evaluated: Evaluated
+) -> Run:
+    config, size = program.config, program.steps_per_iteration
+    total = -(-config.steps // size)
+    evaluate_every = -(-config.evaluate_every // size)
+    checkpoint_every = -(-(config.checkpoint_every or config.evaluate_every) // size)
+    i, wall, chunk, speed = counters["iteration"], counters["wall"], 1, 0.0
+    lines = read_lines(folder / "metrics.jsonl")
+    last = lines[-1] if lines else {"step": -1}
+    aims = target_states.default(config.env, program.spec.obs_dim, config.evaluate_episodes)
+    events, clock = Events(folder / "events"), time.monotonic() - wall
+    reported: set[int] = set()
+
+    def due() -> bool:
+        """As asked for; unless told, as often as saving takes no more than a twentieth of the time."""
+        took, since = saved
+        return config.checkpoint_every is not None or time.monotonic() - since > 20 * took
+
+    def counted() -> dict[str, Any]:
+        return {"iteration": i, "wall": time.monotonic() - clock}
+
+    def save() -> None:
+        nonlocal saved
+        started = time.monotonic()
+        checkpoint.save(folder, i * size, runs, counted(), program.save_envs())
+        saved = time.monotonic() - started, time.monotonic()
+
+    saved = 0.0, 0.0  # seconds the last checkpoint took, and when it was done
+    with stop_requests() as stopping:
+        while True:
+            if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
+                out = jax.device_get(program.evaluate(runs, aims))
+                last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock}
+                last |= {"hardware": hardware(), "versions": versions(), **summarise(program, out)}
+                checkpoint.save_policy(folder, i * size, policy(config, runs), counted())
+                append_line(folder / "metrics.jsonl", last)
+                events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
+                display.evaluated(i * size, last["mean"])
+                _check_diverged(config, last, reported, display.note)
+                evaluated(runs, i * size)
+            ends_here = i >= total or stopping()
+            if ends_here or (i % checkpoint_every == 0 and due()):
+                save()
+            if ends_here:
+                break
+            ends = (i // e * e + e for e in (evaluate_every, checkpoint_every))
+            count = min(chunk, total - i, *(end - i for end in ends))
+            started = time.monotonic()
+            try:
+                runs = jax.block_until_ready(program.advance(runs, i, count))
+            except Broken as error:
+                raise UsageError(f"{error}; the run stopped and its last checkpoint remains") from None
+            _check_finite(program, runs)
+            i += count
+            seconds = time.monotonic() - started
+            speed = count * size / seconds
+            display.advance(i * size, speed)
+            chunk = max(1, min(2 * chunk, int(chunk * CHUNK_SECONDS / seconds) if count == chunk else chunk))
+    events.close()
+    return Run(folder, config, last, interrupted=i < total)

@@ -1,0 +1,327 @@
+"""A configuration compiled: `init`, `advance` and `evaluate` for all runs at once.
+
+One iteration: choose actions, learn, then take them. In this order a simulator on the host can run while the
+device learns; what is computed does not depend on whether it does. Each part is written for one run and vmapped
+over (setting, seed). The clock is not batched, so the branch between collecting only and learning stays a branch.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from vgcrl.envs import Vectorised
+from vgcrl.measure import metrics
+from vgcrl.measure.rollout import Scene, episodes, pursue, sample_goals, trajectories
+from vgcrl.objective import learner
+from vgcrl.objective.agents.sac import Agent, acting, sac
+from vgcrl.objective.goals import GoalSpace, current
+from vgcrl.objective.learner import LearnerState
+from vgcrl.objective.methods import METHODS
+from vgcrl.objective.networks import INPUTS, Linear, Spectral
+from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView
+from vgcrl.objective.relabel import RELABELS
+from vgcrl.objective.types import EnvSpec, Knobs, Step, Transition, key_of_seed
+from vgcrl.training import replay
+from vgcrl.training.config import KNOBS, Config
+from vgcrl.training.devices import over_runs
+
+KAPPA = 5.0  # concentration of von Mises–Fisher posteriors
+UPDATES_PER_DRAW = 32  # updates whose batches and random numbers are drawn together: fewer, larger operations
+
+
+class RunState(NamedTuple):
+    """Everything that training one run changes, and its random keys."""
+
+    learner: LearnerState
+    replay: replay.Replay
+    scene: Scene
+    key: Array  # of training; step t uses fold_in(key, t)
+    key_evaluation: Array
+    knobs: Knobs
+    fault: Array  # (environment step, environment) of the first observation that is not finite, or −1
+    info: dict[str, Array]  # of the latest update
+
+
+def without(runs: RunState, *names: str) -> RunState:
+    """What a part does not need costs time to hand over, and space to keep."""
+    empty: dict[str, Any] = dict.fromkeys(names, ())
+    return runs._replace(**empty)
+
+
+def policy(config: Config, runs: RunState) -> RunState:
+    """What acting and q need: evaluations take it for the whole."""
+    state = runs.learner
+    learner = LearnerState(state.q, (), acting(state.agent, critics=bool(config.gpi)))
+    return without(runs._replace(learner=learner), "replay", "scene")
+
+
+class Program(NamedTuple):
+    config: Config
+    spec: EnvSpec
+    goals: GoalSpace
+    steps_per_iteration: int
+    init: Callable[[], RunState]
+    advance: Callable[[RunState, Any, Any], RunState]  # runs, first iteration, how many
+    evaluate: Callable[..., dict[str, Any]]  # runs, targets or None; episodes=
+    best: Callable[[RunState, Array, Array], Array]  # one run, observation, goal -> action
+    # runs, goals -> observations of an episode each, (run, step, goal, ...)
+    record_episodes: Callable[[RunState, Array], Any]
+    shapes: Callable[[], RunState]
+    save_envs: Callable[[], dict[str, Any]]  # of environments on the host, beside the state of the runs
+    enter: Callable[[RunState, dict[str, Any]], tuple[RunState, bool]]  # go on in them; whether in mid-episode
+
+
+class Components(NamedTuple):
+    """What a configuration is made of; the functions below are written for one run."""
+
+    config: Config
+    spec: EnvSpec
+    features: tuple[int, ...]
+    goals: GoalSpace
+    agent: Agent
+    collects: int  # environment steps (per environment) and updates in one iteration
+    updates: int
+
+
+def build_components(config: Config) -> Components:
+    spec = config.specification
+    features = config.feature_indices(spec)
+    goals = METHODS[config.method].goals(spec, features, config.goal_dim)
+    successor = config.critic == "successor"  # beside the features a constant and the entropy
+    cumulant_dim = goals.dim + LINEAR[config.posterior] + 2 if successor else 1
+    agent = sac(
+        spec.obs_dim,
+        spec.action_dim,
+        goals.embed,
+        goals.dim,
+        hidden=config.hidden,
+        discount=config.discount,
+        target_rate=config.target_rate,
+        target_entropy=config.target_entropy,
+        cumulant_dim=cumulant_dim,
+        scale=INPUTS[config.inputs],
+    )
+    return Components(config, spec, features, goals, agent, *config.schedule)
+
+
+def native_envs(p: Components, knobs: Knobs, count: int) -> Vectorised:
+    return Vectorised(p.config.build_env(knobs), count)
+
+
+def posterior(p: Components, key: Array, knobs: Knobs) -> PosteriorView:
+    c = p.config
+    layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
+    seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
+    inputs = seen[METHODS[c.method].posterior_input]
+    build = Build(inputs, c.goal_dim, c.hidden, layer, c.sigma, c.components, KAPPA, p.spec.image)
+    return PosteriorView(
+        POSTERIORS[c.posterior](key, build), p.features, METHODS[c.method].posterior_input, p.spec.action_dim
+    )
+
+
+def init(p: Components, seed: Array, knobs: Knobs, obs: Array | None) -> RunState:
+    """`obs` is where the environments stand if they run on the host."""
+    count = p.config.envs
+    keys = jax.random.split(key_of_seed(seed), 6)
+    key, key_evaluation, key_q, key_agent, key_env, key_goals = keys
+    env, obs = native_envs(p, knobs, count).reset(key_env) if obs is None else ((), obs)
+    state = learner.init(posterior(p, key_q, knobs), p.agent, key_agent)
+    scene = Scene(env, obs, sample_goals(current(p.goals, state.q), key_goals, count))
+    action, terminal = jnp.zeros((count, p.spec.action_dim)), jnp.zeros(count, bool)
+    example = Transition(obs, action, obs, scene.z, terminal)
+    buffer = replay.init(example, p.config.rows, p.spec.horizon)
+    run = RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), {})
+    info = jax.eval_shape(partial(learn_some, p, 1), run, key)[1]
+    return run._replace(info=jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info))
+
+
+class Keys(NamedTuple):
+    act: Array
+    env: Array
+    goals: Array
+    learn: Array
+
+
+def keys_at(run: RunState, clock: Array) -> Keys:
+    return Keys(*jax.random.split(jax.random.fold_in(run.key, clock), 4))
+
+
+def decide(p: Components, run: RunState, clock: Array, key: Array) -> Array:
+    """Actions of all environments; random ones at first."""
+    noise = jax.random.normal(key, (p.config.envs, p.spec.action_dim))
+    chosen = jax.vmap(p.agent.act, (None, 0, 0, 0))(run.learner.agent, run.scene.obs, run.scene.z, noise)
+    uniform = jax.scipy.special.erf(noise / 2**0.5)  # the same noise through its distribution function
+    return jnp.where(clock * p.config.envs < p.config.random_steps, uniform, chosen)
+
+
+def absorb(p: Components, run: RunState, env: Any, action: Array, out: Step, clock: Array, key: Array) -> RunState:
+    """What came of the actions, into replay; new goals where episodes ended."""
+    scene = run.scene
+    transition = Transition(scene.obs, action, out.next_obs, scene.z, out.terminal)
+    wrong = ~(jnp.isfinite(out.next_obs) & jnp.isfinite(out.obs)).all(axis=-1)
+    first = (run.fault[0] < 0) & wrong.any()
+    here = jnp.stack([clock * p.config.envs, jnp.argmax(wrong).astype(jnp.int32)])
+    return run._replace(
+        scene=pursue(current(p.goals, run.learner.q), scene, env, out, key),
+        replay=replay.add(run.replay, transition, out.last),
+        fault=jnp.where(first, here, run.fault),
+    )
+
+
+def learn_some(p: Components, count: int, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
+    """`count` updates from one draw of batches."""
+    how, critic = RELABELS[p.config.relabel], learner.CRITICS[p.config.critic]
+    key_sample, key_draws = jax.random.split(key)
+    drawn = replay.sample(run.replay, key_sample, count * p.config.batch, p.config.relabel_state)
+    batches, later = jax.tree.map(lambda x: x.reshape(count, p.config.batch, *x.shape[1:]), drawn)
+    draw = partial(learner.draw, batch=p.config.batch, action_dim=p.spec.action_dim)
+    draws = jax.vmap(draw)(jax.random.split(key_draws, count))
+
+    def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
+        batch, later, draws = x
+        return learner.update(
+            state,
+            batch,
+            later,
+            run.knobs,
+            draws,
+            agent=p.agent,
+            goals=p.goals,
+            how=how,
+            critic=critic,
+            bonus=p.config.alive_bonus,
+        )
+
+    def body(carry: tuple[LearnerState, Array], x: Any) -> tuple[tuple[LearnerState, Array], None]:
+        state, info = update(carry[0], x)
+        return (state, jnp.mean(jnp.stack([info[k] for k in names]), axis=1)), None
+
+    xs = batches, later if how.pick else None, draws
+    names = list(jax.eval_shape(update, run.learner, jax.tree.map(lambda x: x[0], xs))[1])
+    (state, means), _ = jax.lax.scan(body, (run.learner, jnp.zeros(len(names))), xs)
+    return state, dict(zip(names, means, strict=True))
+
+
+def learn(p: Components, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
+    """All updates of an iteration."""
+    few = max(n for n in range(1, min(UPDATES_PER_DRAW, p.updates) + 1) if p.updates % n == 0)
+
+    def body(i: Array, carry: tuple[LearnerState, dict[str, Array]]) -> tuple[LearnerState, dict[str, Array]]:
+        return learn_some(p, few, run._replace(learner=carry[0]), jax.random.fold_in(key, i))
+
+    return jax.lax.fori_loop(0, p.updates // few, body, (run.learner, run.info))
+
+
+def enough(p: Components, i: Any) -> Any:
+    """Whether iteration i has something to learn from."""
+    return i * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
+
+
+def step(p: Components, clock: Array, run: RunState) -> RunState:
+    """In a native environment; the last of an iteration learns too."""
+    keys = keys_at(run, clock)
+    action = decide(p, run, clock, keys.act)
+    skip = lambda run, key: (run.learner, run.info)  # noqa: E731
+    due = (clock % p.collects == p.collects - 1) & enough(p, clock // p.collects)
+    state, info = jax.lax.cond(due, partial(learn, p), skip, run, keys.learn)
+    run = run._replace(learner=state, info=info)
+    env, out = native_envs(p, run.knobs, p.config.envs).step(run.scene.env, action, keys.env)
+    return absorb(p, run, env, action, out, clock, keys.goals)
+
+
+def advance(p: Components, run: RunState, first: Array, count: Array) -> RunState:
+    return jax.lax.fori_loop(first * p.collects, (first + count) * p.collects, partial(step, p), run)
+
+
+def best(p: Components, run: RunState, obs: Array, z: Array) -> Array:
+    """The action without noise; by generalised policy improvement, the best for z of what several goals would do."""
+    agent = run.learner.agent
+    if not p.config.gpi:
+        return p.agent.best(agent, obs, z)
+    others = sample_goals(p.goals, key_of_seed(0), p.config.gpi)
+    goals = jnp.concatenate([z[None].astype(others.dtype), others])
+    actions = jax.vmap(lambda g: p.agent.best(agent, obs, g))(goals)
+    w = learner.successor(run.learner.q, p.goals, run.learner.q(obs), z)[1]
+    psi = jax.vmap(lambda a, g: p.agent.successors(agent, obs, a, g))(actions, goals)
+    return actions[jnp.argmax(jnp.min(psi @ w, axis=1))]
+
+
+class EvaluationParts(NamedTuple):
+    """The parts of an evaluation around its episodes, for one run."""
+
+    plan: Callable[..., Array]  # run, targets -> goals
+    act: Callable[..., Array]  # run, obs, z -> action, of one episode
+    measure: Callable[..., Any]
+    conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
+
+
+def evaluation_parts(p: Components, count: int) -> EvaluationParts:
+    def plan(run: RunState, targets: Array) -> Array:
+        return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
+
+    def act(run: RunState, obs: Array, z: Array) -> Array:
+        return best(p, run, obs, z)
+
+    def conclude(run: RunState, stats: Any, z: Array, targets: Array) -> dict[str, Any]:
+        out = metrics.conclude(p.goals, run.learner.q, p.spec, stats, z, targets)
+        return {**out, "train": run.info, "posterior": run.learner.q.learned()}
+
+    return EvaluationParts(plan, act, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
+
+
+def evaluate(p: Components, run: RunState, targets: Array | None, count: int) -> dict[str, Any]:
+    """In a native environment; without targets those are states of rest from its own starts."""
+    part = evaluation_parts(p, count)
+    key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
+    if targets is None:
+        _, targets = native_envs(p, run.knobs, count).reset(key_targets)
+    z = part.plan(run, targets)
+    for_all_runs = native_envs(p, run.knobs, z.shape[0])
+    stats = episodes(for_all_runs, partial(part.act, run), z, key_episodes, part.measure(run))
+    return part.conclude(run, stats, z, targets)
+
+
+def record_episodes(p: Components, run: RunState, z: Array) -> Array:
+    act = partial(best, p, run)
+    return trajectories(native_envs(p, run.knobs, z.shape[0]), act, z, jax.random.fold_in(run.key_evaluation, 3))
+
+
+def run_axis(config: Config) -> tuple[Array, Knobs]:
+    """Seed and knobs of every run."""
+    axis = [(setting, seed) for setting in config.settings for seed in range(config.seed, config.seed + config.seeds)]
+    columns = {k: jnp.array([setting[k] for setting, _ in axis]) for k in KNOBS}
+    columns = {k: v.astype(jnp.int32 if k == "projection_seed" else jnp.float32) for k, v in columns.items()}
+    columns["spectral_norm"] = jnp.where(columns["spectral_norm"] > 0, columns["spectral_norm"], jnp.inf)
+    return jnp.array([seed for _, seed in axis]), Knobs(**columns)
+
+
+def compile_native(config: Config) -> Program:
+    p, (seeds, knobs) = build_components(config), run_axis(config)
+    for_all_runs = partial(over_runs, runs=len(seeds))
+    start = for_all_runs(partial(init, p), axes=(0, 0, None))
+
+    @cache
+    def examine(episodes: int) -> Callable[..., dict[str, Any]]:
+        return for_all_runs(partial(evaluate, p, count=episodes), axes=(0, None))
+
+    def evaluate_all(runs: RunState, targets: Array | None, episodes: int = config.evaluate_episodes) -> dict[str, Any]:
+        return examine(episodes)(runs, targets)
+
+    return Program(
+        config,
+        p.spec,
+        p.goals,
+        p.collects * config.envs,
+        init=partial(start, seeds, knobs, None),
+        advance=for_all_runs(partial(advance, p), axes=(0, None, None), donate=(0,)),
+        evaluate=evaluate_all,
+        best=partial(best, p),
+        record_episodes=for_all_runs(partial(record_episodes, p), axes=(0, None)),
+        shapes=partial(jax.eval_shape, jax.vmap(partial(init, p), (0, 0, None)), seeds, knobs, None),
+        save_envs=dict,
+        enter=lambda runs, saved: (runs, True),
+    )

@@ -1,0 +1,117 @@
+"""Replay that stores each observation once: a ring of rows per environment, a handful of pure functions.
+
+A row holds an observation and what was done there; its successor is the next row. An episode of n
+steps takes n + 1 rows, the last of which holds only the final observation: so the true successor of
+the last step is kept, apart from the observation after the reset. Whole episodes are evicted.
+
+`link` finds the ends of the episode of any row. In an episode's first row it is the number of steps
+so far, in later rows minus the distance to the first, in a row where no step starts 0.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from vgcrl.objective.types import Transition
+
+RELABEL_STATES = ("final", "later", "episode")  # which state of the episode a goal is relabelled with
+_TRIES = 4
+
+
+class Replay(NamedTuple):
+    obs: Array  # (row, env, ...), so are the next four
+    action: Array
+    z: Array
+    terminal: Array
+    link: Array
+    head: Array  # (env,) row to be written next, counted without wrapping, so are the next two
+    start: Array  # first row of the current episode
+    oldest: Array  # first row of the oldest whole episode
+
+
+def rows_needed(horizon: int) -> int:
+    """The fewest rows per environment: room for one whole episode beside the current one."""
+    return 2 * (horizon + 1) + 2
+
+
+def init(example: Transition, rows: int, horizon: int) -> Replay:
+    """`example` is one step of all environments."""
+    count = example.terminal.shape[0]
+    if rows < rows_needed(horizon):
+        raise ValueError(f"replay of {rows} rows per environment is less than {rows_needed(horizon)}")
+
+    def store(x: Array) -> Array:
+        return jnp.zeros((rows, *x.shape), x.dtype)
+
+    link = jnp.zeros((rows, count), jnp.int16 if horizon < 2**15 else jnp.int32)
+    counter = jnp.zeros(count, jnp.int32)
+    columns = (store(x) for x in (example.obs, example.action, example.z, example.terminal))
+    return Replay(*columns, link, counter, counter, counter)
+
+
+def add(replay: Replay, step: Transition, last: Array) -> Replay:
+    rows, count = replay.link.shape
+    env = jnp.arange(count)
+    head, start = replay.head, replay.start
+    here, after, first = head % rows, (head + 1) % rows, start % rows
+
+    full = head + 2 - replay.oldest > rows
+    oldest_length = replay.link[replay.oldest % rows, env].astype(jnp.int32)
+    oldest = jnp.where(full, replay.oldest + oldest_length + 1, replay.oldest)
+
+    so_far = (head - start).astype(replay.link.dtype)
+    link = replay.link.at[here, env].set(-so_far).at[first, env].set(so_far + 1).at[after, env].set(0)
+    return Replay(
+        obs=replay.obs.at[here, env].set(step.obs).at[after, env].set(step.next_obs),
+        action=replay.action.at[here, env].set(step.action),
+        z=replay.z.at[here, env].set(step.z),
+        terminal=replay.terminal.at[here, env].set(step.terminal),
+        link=link,
+        head=head + jnp.where(last, 2, 1),
+        start=jnp.where(last, head + 2, start),
+        oldest=oldest,
+    )
+
+
+def cut(replay: Replay) -> Replay:
+    """End the current episodes where they stand: what comes next does not follow from them."""
+    head = jnp.where(replay.head > replay.start, replay.head + 1, replay.head)
+    return replay._replace(head=head, start=head)
+
+
+def sample(replay: Replay, key: Array, batch: int, later: str = "final") -> tuple[Transition, Array]:
+    """Steps uniform over the ring, and for each a state of its episode: the place is drawn, never stored."""
+    rows, count = replay.link.shape
+    bits = jax.random.bits(key, (2 + _TRIES, batch))  # one draw serves all: each costs compile time
+
+    def below(bits: Array, n: Array) -> Array:
+        return (bits % n.astype(jnp.uint32)).astype(jnp.int32)
+
+    env = below(bits[0], jnp.full(batch, count))
+    oldest, head = replay.oldest[env], replay.head[env]
+
+    # A final observation starts no step: take the first of a few candidates that does.
+    tries = oldest[None] + below(bits[2:], (head - oldest)[None])
+    starts = replay.link[tries % rows, env[None]] != 0
+    row = jnp.take_along_axis(tries, jnp.argmax(starts, axis=0)[None], axis=0)[0]
+    row = jnp.where(starts.any(axis=0), row, row - 1)
+
+    link = replay.link[row % rows, env].astype(jnp.int32)
+    first = jnp.minimum(row, row + link)
+    final = first + replay.link[first % rows, env].astype(jnp.int32)
+    places = {
+        "final": lambda: final,
+        "later": lambda: row + 1 + below(bits[1], final - row),
+        "episode": lambda: first + below(bits[1], final - first + 1),
+    }
+    here = row % rows
+    step = Transition(
+        obs=replay.obs[here, env],
+        action=replay.action[here, env],
+        next_obs=replay.obs[(row + 1) % rows, env],
+        z=replay.z[here, env],
+        terminal=replay.terminal[here, env],
+    )
+    return step, replay.obs[places[later]() % rows, env]

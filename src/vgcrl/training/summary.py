@@ -1,0 +1,57 @@
+"""What one evaluation says: a row per run, and mean and interval over the seeds of each setting."""
+
+import platform
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+
+from vgcrl.envs import cores
+from vgcrl.measure.metrics import MOVING, interval
+from vgcrl.training.program import Program
+
+SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
+
+
+def hardware() -> str:
+    count, kind = jax.device_count(), jax.devices()[0].device_kind
+    several = f"{count} × " if count > 1 else ""
+    return f"{several}{kind} ({platform.machine()}, {jax.default_backend()}), {cores()} cores"
+
+
+def versions() -> dict[str, str]:
+    return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
+
+
+def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
+    """Per run, and over the seeds of each setting."""
+    config = program.config
+    seeds = range(config.seed, config.seed + config.seeds)
+    rows = []
+    for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
+        row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
+        row |= {} if program.spec.velocity else dict.fromkeys(MOVING)
+        native = row["posterior"] and config.native
+        facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
+        row["posterior"] |= facts
+        if "A" in row["posterior"] and "projection" in facts:
+            product = np.array(row["posterior"]["A"]) @ np.array(facts["projection"])
+            row["posterior"]["singular_values"] = np.linalg.svd(product, compute_uv=False).tolist()
+        rows.append({"seed": seed, **{k: setting[k] for k in config.swept}, **row})
+
+    def over(rows: list[dict[str, Any]]) -> dict[str, Any]:
+        columns = {k: [row[k] for row in rows] for k in SUMMARISED}
+        known = {k: None not in v for k, v in columns.items()}
+        return {
+            "mean": {k: float(np.mean(v)) if known[k] else None for k, v in columns.items()},
+            "ci95": {k: interval(v) if known[k] else None for k, v in columns.items()},
+        }
+
+    record = {"seeds": rows, **over(rows)}
+    if config.swept:
+        record["ci95"] = dict.fromkeys(SUMMARISED)  # runs of different settings are no sample
+        groups = [rows[i : i + config.seeds] for i in range(0, len(rows), config.seeds)]
+        record["settings"] = [{**{k: g[0][k] for k in config.swept}, **over(g)} for g in groups]
+    return record

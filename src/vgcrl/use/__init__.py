@@ -1,0 +1,1 @@
+"""What works on trained runs: the Python API, evaluation, experts."""

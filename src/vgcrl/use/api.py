@@ -1,0 +1,186 @@
+"""Use from Python: train, load a policy and ask it for a goal, score any policy with LGR."""
+
+import dataclasses
+import itertools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.envs import Env, gymnasium_engine
+from vgcrl.errors import UsageError
+from vgcrl.objective.types import key_of_seed
+from vgcrl.training import trainer
+from vgcrl.training.config import KNOBS, Config, resolve
+from vgcrl.training.program import Program, RunState, without
+from vgcrl.training.run_folder import Run
+
+
+def make(env: str = "pointmass", **options: Any) -> Any:
+    """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
+    config = resolve(_to_config({"env": env, **options}))
+    return config.build_env() if config.native else gymnasium_engine.single(env, config.horizon, bool(config.terminate))
+
+
+def _to_config(values: dict[str, Any]) -> Config:
+    known = {f.name for f in dataclasses.fields(Config)}
+    for name in values:
+        if name not in known:
+            raise UsageError(f"unknown option {name!r}; valid: {', '.join(sorted(known))}")
+    tuples = {*KNOBS, "wind", "hidden"}
+    whole = {f.name for f in dataclasses.fields(Config) if f.type in (int, tuple[int, ...])}
+
+    def number(name: str, x: Any) -> Any:
+        if isinstance(x, np.generic):
+            x = x.item()
+        return int(x) if name in whole and isinstance(x, float) and x.is_integer() else x
+
+    def value(name: str, x: Any) -> Any:
+        x = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
+        if name in tuples and x is not None:
+            return tuple(number(name, each) for each in (x if isinstance(x, (Sequence, np.ndarray)) else (x,)))
+        if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
+            return ",".join(map(str, x))
+        return number(name, x)
+
+    return Config(**{name: value(name, x) for name, x in values.items()})
+
+
+def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
+    """Train `method`; options are those of `vgcrl train`, with underscores. Knobs take a number or several."""
+    config = resolve(_to_config({"method": method, **options}))
+    return trainer.start(config, None if out is None else Path(out), quiet=quiet)
+
+
+class Policy:
+    """One trained run: acts for a goal, or for the goal that stands for a state the user names."""
+
+    def __init__(self, program: Program, runs: RunState, index: int):
+        run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
+        self.config, self.spec, self.goals = program.config, program.spec, program.goals
+        self._best = jax.jit(lambda obs, z: program.best(run, obs, z))
+        self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
+
+    def _state(self, name: str, x: Any) -> jax.Array:
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
+            value, flat = np.asarray(x).astype(np.float32), (self.spec.obs_dim,)
+        shape = flat if self.spec.obs_shape is None else self.spec.obs_shape
+        if value.shape not in (flat, shape):
+            raise ValueError(f"{name} has shape {value.shape}, the environment's observations have {shape}")
+        if not np.all(np.isfinite(value)):
+            raise ValueError(f"{name} has a number that is not finite")
+        return jnp.asarray(value.ravel())
+
+    def embed(self, state: Any) -> np.ndarray:
+        """The goal that stands for a state: z = E[q(·|s)], for categories the mode."""
+        return np.asarray(self.goals.show(self._embed(self._state("state", state))))
+
+    def act(self, obs: Any, *, goal_state: Any = None, z: Any = None) -> np.ndarray:
+        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z."""
+        if (goal_state is None) == (z is None):
+            raise ValueError("name one goal: either goal_state=... or z=...")
+        goal = self.goals.read(z) if z is not None else self._embed(self._state("goal_state", goal_state))
+        return self.spec.native(np.asarray(self._best(self._state("obs", obs), goal)))
+
+
+def load(run: str | Path, seed: int | None = None) -> Policy:
+    """The policy of one seed of a run directory (the first unless told), from its newest sound checkpoint."""
+    program, runs, _ = trainer.restore(Path(run), lambda text: print(text, file=sys.stderr))
+    first, count = program.config.seed, program.config.seeds * len(program.config.settings)
+    seed = first if seed is None else seed
+    if not first <= seed < first + program.config.seeds:
+        raise UsageError(f"seed {seed} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
+    if count > program.config.seeds:
+        raise UsageError("this run trained several settings; valid: a run with one value per knob")
+    return Policy(program, runs, seed - first)
+
+
+def lgr(
+    policy: Callable[[np.ndarray, Any], Any],
+    embed: Callable[[np.ndarray], Any],
+    env: Any,
+    targets: Any,
+    *,
+    seed: int = 0,
+    dims: Sequence[int] | None = None,
+    max_steps: int | None = None,
+) -> float:
+    """LGR(s), Algorithm 1, for any policy and encoder, also those trained elsewhere.
+
+    `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an
+    `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
+    `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes early, or those without a limit.
+    """
+    if dims is not None and not len(dims):
+        raise ValueError("dims are empty: give at least one, or None for all")
+    if max_steps is not None and max_steps < 1:
+        raise ValueError(f"max_steps {max_steps} is out of range: give at least 1")
+    goals = np.asarray(targets, np.float32)
+    if not goals.size:
+        raise ValueError("targets are empty: give at least one state")
+    if not np.all(np.isfinite(goals)):
+        raise ValueError("targets have a number that is not finite")
+    if isinstance(env, str):
+        env = make(env)
+    shape = (env.spec.obs_dim,) if isinstance(env, Env) else env.observation_space.shape
+    shapes = shape, (math.prod(shape),)  # also flat, as in a file
+    goals = goals[None] if goals.shape in shapes else goals
+    if goals.shape[1:] not in shapes:
+        raise ValueError(f"targets have shape {goals.shape[1:]}, observations {shape}")
+    goals = goals.reshape(-1, *shape)
+    episode = _native_episode(env, max_steps) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
+    total = 0.0
+    for i, target in enumerate(goals):
+        z = embed(target)
+        final = np.asarray(episode(lambda obs, z=z: policy(obs, z), seed + i), np.float64)
+        error = np.ravel((final - target) ** 2)
+        total += float(np.sum(error if dims is None else error[list(dims)]))
+    return total / len(goals)
+
+
+def _native_episode(env: Env, max_steps: int | None) -> Callable:
+    reset, step = jax.jit(env.reset), jax.jit(env.step)
+    length = min(env.spec.horizon, max_steps or env.spec.horizon)
+
+    def checked(action: Any) -> np.ndarray:
+        values, shape = np.asarray(action, np.float32), (env.spec.action_dim,)
+        if values.shape != shape or not np.isfinite(values).all():
+            raise ValueError(f"the policy gave the action {action}; valid: {shape[0]} finite numbers")
+        return values
+
+    def episode(act: Callable, seed: int) -> Any:
+        key_reset, key_steps = jax.random.split(key_of_seed(seed))
+        sim, obs = reset(key_reset)
+        for key in jax.random.split(key_steps, env.spec.horizon)[:length]:
+            action = env.spec.unscale(jnp.asarray(checked(act(np.asarray(obs)))))
+            sim, obs, terminal = step(sim, action, key)
+            if terminal:
+                break
+        return obs
+
+    return episode
+
+
+def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
+    if max_steps is None and not gymnasium_engine.is_limited(env):
+        raise ValueError("this environment has no time limit: give max_steps")
+
+    def checked(action: Any) -> Any:
+        if not np.isfinite(np.asarray(action, np.float64)).all():
+            raise ValueError(f"the policy gave the action {action}; valid: finite numbers")
+        return action
+
+    def episode(act: Callable, seed: int) -> Any:
+        obs, _ = env.reset(seed=seed)
+        for _ in itertools.count() if max_steps is None else range(max_steps):
+            obs, _, terminated, truncated, _ = env.step(checked(act(obs)))
+            if terminated or truncated:
+                break
+        return obs
+
+    return episode

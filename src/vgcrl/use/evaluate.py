@@ -1,0 +1,31 @@
+"""A saved run measured again: more episodes, or a user's own target states."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from vgcrl.measure import target_states
+from vgcrl.training.summary import summarise
+from vgcrl.training.trainer import restore
+
+
+def evaluate_run(
+    folder: Path,
+    episodes: int | None,
+    file: Path | None,
+    warn: Callable[[str], None],
+) -> dict[str, Any]:
+    """Targets from `file`, else those shipped for the environment, else its own starts."""
+    program, runs, counters = restore(folder, warn)
+    config, width = program.config, program.spec.obs_dim
+    wanted = target_states.from_file(file, width) if file else target_states.default(config.env, width)
+    missed, count = target_states.quality(config.env)
+    if file is None and 2 * missed > count:
+        warn(f"{config.env}: of the {count} experts behind the target states, {missed} missed the velocity asked for")
+    out = jax.device_get(program.evaluate(runs, wanted, episodes=episodes or config.evaluate_episodes))
+    del out["train"]
+    source = str(file) if file else "the environment's own starts" if wanted is None else f"{len(wanted)} expert states"
+    head = {"method": config.method, "env": config.env, "steps": counters["step"], "targets": source}
+    return {**head, **summarise(program, out)}
