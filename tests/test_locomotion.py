@@ -163,18 +163,18 @@ def test_specification_addresses_the_observation(name, width):
     task = bodies.TASKS[name]
     assert spec.obs_dim == width == env.observation_space.shape[0] == obs.shape[-1]
     assert spec.seconds == pytest.approx(env.dt)
-    assert len(spec.velocity) == task.hidden
-    np.testing.assert_array_equal(obs[:, spec.velocity], worlds.qvel[:, : task.hidden].astype(np.float32))
-    np.testing.assert_array_equal(obs[:, spec.position], worlds.qpos[:, task.hidden :].astype(np.float32))
+    assert len(spec.velocity) == task.places
+    np.testing.assert_array_equal(obs[:, spec.velocity], worlds.qvel[:, : task.places].astype(np.float32))
+    np.testing.assert_array_equal(obs[:, spec.position], worlds.qpos[:, task.places :].astype(np.float32))
     np.testing.assert_array_equal(np.float32(spec.action_low), env.action_space.low)
     np.testing.assert_array_equal(np.float32(spec.action_high), env.action_space.high)
     for side, column in ((spec.low, 0), (spec.high, 1)):
         for joint in range(env.model.njnt):
             view = env.model.joint(joint)
-            index = view.qposadr[0] - task.hidden
+            index = view.qposadr[0] - task.places
             if view.limited[0]:
                 assert side[index] == view.range[column]
-        assert np.isfinite(side).sum() == env.model.jnt_limited.sum() + task.hidden
+        assert np.isfinite(side).sum() == env.model.jnt_limited.sum() + task.places
         assert all(abs(side[i]) == bodies.SPEED for i in spec.velocity)
 
 

@@ -14,13 +14,14 @@ from vgcrl.objective.types import EnvSpec
 
 HORIZON = 1000
 SPEED = 2.0  # m/s: range of the velocities as goals, the largest of the paper's targets
+REACH = 10.0  # m: range of the places as goals, on each axis
 
 
 class Task(NamedTuple):
     xml: str  # among Gymnasium's own files
     gymnasium: str  # the same task there
     options: dict[str, Any]  # of it
-    hidden: int  # leading positions that are not observed: x, or x and y
+    places: int  # leading positions that say where the body is: x, or x and y; observed only where asked for
     noise: float  # scale of the random start
     normal: bool  # velocities start from a normal distribution, else from a uniform one
     rich: bool  # inertias, body velocities and actuator forces are observed too
@@ -64,10 +65,10 @@ def load(task: Task) -> Any:
         mujoco.set_mju_user_warning(handler)
 
 
-def observe(task: Task, data: Any) -> Any:
-    """`data` has MuJoCo's fields, with any leading axes."""
+def observe(task: Task, data: Any, positions: bool) -> Any:
+    """`data` has MuJoCo's fields, with any leading axes; with `positions` the places come first."""
     xp = data.qpos.__array_namespace__()
-    parts = [data.qpos[..., task.hidden :], data.qvel]
+    parts = [data.qpos[..., 0 if positions else task.places :], data.qvel]
     if task.rich:
         lead = data.qpos.shape[:-1]
         parts += [data.cinert[..., 1:, :].reshape(*lead, -1), data.cvel[..., 1:, :].reshape(*lead, -1)]
@@ -93,19 +94,24 @@ def start(task: Task, qpos: Any, position_noise: Any, velocity_noise: Any) -> tu
     return qpos + task.noise * position_noise, task.noise * velocity_noise
 
 
-def specification(task: Task, model: Any, horizon: int) -> EnvSpec:
-    positions, velocities = model.nq - task.hidden, model.nv
-    width = positions + velocities
+def specification(task: Task, model: Any, horizon: int, positions: bool) -> EnvSpec:
+    """Places, where they are observed, then the pose, the velocities, and what the task shows beside them."""
+    unseen = 0 if positions else task.places
+    first_velocity = model.nq - unseen
+    width = first_velocity + model.nv
     if task.rich:
         width += (model.nbody - 1) * 16 + model.nv - 6
-    velocity = tuple(positions + i for i in range(task.hidden))
+    place = tuple(range(task.places - unseen))
+    velocity = tuple(first_velocity + i for i in range(task.places))
     low, high = [-math.inf] * width, [math.inf] * width
     for joint in range(model.njnt):
         if model.jnt_limited[joint]:
-            place = model.jnt_qposadr[joint] - task.hidden
-            low[place], high[place] = (float(x) for x in model.jnt_range[joint])
+            i = model.jnt_qposadr[joint] - unseen
+            low[i], high[i] = (float(x) for x in model.jnt_range[joint])
     for i in velocity:
         low[i], high[i] = -SPEED, SPEED
+    for i in place:
+        low[i], high[i] = -REACH, REACH
     return EnvSpec(
         obs_dim=width,
         action_dim=model.nu,
@@ -115,9 +121,10 @@ def specification(task: Task, model: Any, horizon: int) -> EnvSpec:
         high=tuple(high),
         action_low=tuple(float(x) for x in model.actuator_ctrlrange[:, 0]),
         action_high=tuple(float(x) for x in model.actuator_ctrlrange[:, 1]),
-        position=tuple(range(positions)),
+        position=tuple(range(len(place), first_velocity)),
         velocity=velocity,
         features=tuple(range(width)),
         facts={},
         height=task.height or (-math.inf, math.inf),
+        place=place,
     )

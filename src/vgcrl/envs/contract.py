@@ -26,6 +26,7 @@ class Env(NamedTuple):
     spec: EnvSpec
     reset: Callable[[Array], tuple[Any, Array]]  # key -> (sim, obs)
     step: Callable[[Any, Array, Array], tuple[Any, Array, Array]]  # sim, action, key -> (sim, next_obs, terminal)
+    overflow: Callable[[Any], Array] = lambda sim: jnp.zeros((), bool)  # sim -> whether contacts of its step were lost
 
 
 class HostEnvs(Protocol):
@@ -60,6 +61,7 @@ def generator(key: np.ndarray, clock: int) -> np.random.Generator:
 class VecState(NamedTuple):
     sim: Any
     time: Array  # steps taken in the current episode
+    overflows: Array  # steps of all episodes in which contacts were lost
 
 
 class Vectorised(NamedTuple):
@@ -72,7 +74,8 @@ class Vectorised(NamedTuple):
 
     def reset(self, key: Array) -> tuple[VecState, Array]:
         sim, obs = jax.vmap(self.env.reset)(jax.random.split(key, self.count))
-        return VecState(sim, jnp.zeros(self.count, jnp.int32)), obs
+        zeros = jnp.zeros(self.count, jnp.int32)
+        return VecState(sim, zeros, zeros), obs
 
     def step(self, state: VecState, action: Array, key: Array) -> tuple[VecState, Step]:
         """A policy that has diverged rests: what is no number does not reach the simulator."""
@@ -87,5 +90,6 @@ class Vectorised(NamedTuple):
         def where_last(new: Array, old: Array) -> Array:
             return jnp.where(last.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
-        state, obs = jax.tree.map(where_last, (fresh, fresh_obs), (VecState(sim, time), next_obs))
-        return state, Step(next_obs, obs, terminal, last)
+        overflows = state.overflows + jax.vmap(self.env.overflow)(sim).astype(jnp.int32)
+        state, obs = jax.tree.map(where_last, (fresh, fresh_obs), (VecState(sim, time, overflows), next_obs))
+        return state._replace(overflows=overflows), Step(next_obs, obs, terminal, last)

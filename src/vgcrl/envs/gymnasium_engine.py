@@ -326,18 +326,21 @@ class Foreign:
             part.close()
 
 
-def _options(task: Task, terminate: bool) -> dict[str, Any]:
-    return task.options | ({"terminate_when_unhealthy": terminate} if task.height else {})
+def _options(task: Task, terminate: bool, positions: bool) -> dict[str, Any]:
+    shown = {"exclude_current_positions_from_observation": not positions}
+    return task.options | shown | ({"terminate_when_unhealthy": terminate} if task.height else {})
 
 
-def single(name: str, horizon: int, terminate: bool) -> Any:
+def single(name: str, horizon: int, terminate: bool, positions: bool) -> Any:
     """One environment as Gymnasium has it: a locomotion task by its name here, or any id."""
     task = bodies.TASKS.get(name)
-    options = _options(task, terminate) if task else {}
+    options = _options(task, terminate, positions) if task else {}
     return _gymnasium(name).make(task.gymnasium if task else name, max_episode_steps=horizon, **options)
 
 
-def body(task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int, workers: int) -> Foreign:
+def body(
+    task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int, workers: int, positions: bool = False
+) -> Foreign:
     """A locomotion task on Gymnasium's own environment, with what is known of its observations."""
     return Foreign(
         task.gymnasium,
@@ -345,6 +348,6 @@ def body(task: Task, runs: int, count: int, *, terminate: bool = False, horizon:
         count,
         horizon=horizon,
         workers=workers,
-        make_options=_options(task, terminate),
-        describe=lambda env, horizon: bodies.specification(task, env.unwrapped.model, horizon),
+        make_options=_options(task, terminate, positions),
+        describe=lambda env, horizon: bodies.specification(task, env.unwrapped.model, horizon, positions),
     )

@@ -1,20 +1,15 @@
 """Locomotion on MJX: the same tasks as native environments, traced with the learner.
 
-`physics` is one of two. By how much one step (five simulation steps of random action) ends elsewhere than
-MuJoCo's, the largest coordinate of qpos in float32, median and 90 % quantile beside the step's own length:
-
-            HalfCheetah          Ant                  Humanoid
-exact       1e-7, 7e-7           1e-7, 3e-3           2e-7, 5e-7
-fast        1e-7, 7e-7           4e-2, 9e-2           7e-3, 1e-2
-length      0.43                 0.35                 0.12
-
-exact: the model's own integrator and solver; Newton for the Humanoid's PGS, which MJX has not. What is left of
-the Ant is the friction pyramid, which MJX turns another way under steep capsules (google-deepmind/mujoco#2774).
-fast: Euler for RK4 and four iterations of the solver (one lets the Ant explode); the error is Euler's.
+`physics` is one of two. exact: the model's own integrator and solver; Newton for the Humanoid's PGS, which MJX has
+not. fast: Euler for RK4 and four iterations of the solver (one lets the Ant explode); the error is Euler's. How far
+each engine ends from MuJoCo's step is measured by `python -m vgcrl.bench.parity` (results/engines). What is left of
+the Ant with exact physics is the friction pyramid, which MJX turns another way under steep capsules
+(google-deepmind/mujoco#2774).
 """
 
 import contextlib
 import io
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -40,6 +35,15 @@ class BodyState(NamedTuple):
     qacc_warmstart: Array
 
 
+class Backend(NamedTuple):
+    """An implementation of MJX: its model and blank data, and where they differ."""
+
+    model: Any
+    blank: Any
+    derive: Callable[[Any], Any]  # data -> with inertias and velocities of the bodies at its present state
+    overflow: Callable[[Any], Array]  # data -> whether contacts did not fit
+
+
 def missing() -> str | None:
     """The module that is not installed."""
     try:
@@ -51,71 +55,106 @@ def missing() -> str | None:
 
 
 @contextlib.contextmanager
-def _lenient():
+def lenient():
     """MJX relies on implicit promotion of types and ranks."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
 
-def build(task: Task, *, terminate: bool = False, horizon: int, physics: str) -> Env:
-    if missing():
-        raise UsageError("--engine mjx needs mujoco-mjx; valid: pip install 'vgcrl[mjx]'")
-    import mujoco
-    from mujoco import mjx
-
+def load(task: Task, physics: str) -> Any:
+    """MuJoCo's model, with the integrator and solver that MJX shall use."""
     model = bodies.load(task)
-    spec = bodies.specification(task, model, horizon)
     for name, value in PHYSICS[physics].items():
         setattr(model.opt, name, value)
     if model.opt.solver == PGS:
         model.opt.solver = NEWTON
+    return model
+
+
+def _jax_backend(task: Task, model: Any) -> Backend:
+    from mujoco import mjx
+
     try:
-        with _lenient():
+        with lenient():
             physical, blank = mjx.put_model(model, impl="jax"), mjx.make_data(model, impl="jax")
     except (NotImplementedError, ValueError, RuntimeError) as error:
         why = " ".join(str(error).split())
         raise UsageError(f"--engine mjx cannot run {task.gymnasium} ({why}); valid: mujoco, gymnasium") from None
 
-    rest = mujoco.MjData(model)
-    mujoco.mj_forward(model, rest)
-    rest_sim = BodyState(*(jnp.asarray(x, jnp.float32) for x in (model.qpos0, rest.qvel, rest.qvel)))
-    rest_obs = jnp.asarray(bodies.observe(task, rest), jnp.float32)
-
     def derive(data: Any) -> Any:
-        """Inertias and velocities of the bodies at the present state, where the task shows them."""
-        for stage in (mjx.kinematics, mjx.com_pos, mjx.com_vel) if task.rich else ():
+        for stage in (mjx.kinematics, mjx.com_pos, mjx.com_vel):
             data = stage(physical, data)
         return data
 
-    def observe(sim: BodyState, data: Any) -> Array:
-        """Positions from `sim`: MJX normalises quaternions where MuJoCo, in a random start, shows them as they are."""
-        rich = {"cinert": data._impl.cinert, "cvel": data.cvel, "qfrc_actuator": data.qfrc_actuator}
-        return bodies.observe(task, SimpleNamespace(qpos=sim.qpos, qvel=sim.qvel, **rich))
+    return Backend(physical, blank, derive, lambda data: jnp.zeros((), bool))
 
-    def reset(key: Array) -> tuple[BodyState, Array]:
+
+def build(
+    task: Task, worlds: int, *, terminate: bool = False, horizon: int, physics: str, positions: bool = False
+) -> Env:
+    """`worlds` side by side may be as many as memory holds."""
+    if missing():
+        raise UsageError("--engine mjx needs mujoco-mjx; valid: pip install 'vgcrl[mjx]'")
+    model = load(task, physics)
+    spec = bodies.specification(task, model, horizon, positions)
+    return environment(task, model, _jax_backend(task, model), spec, terminate, positions)
+
+
+class Simulation(NamedTuple):
+    body: BodyState
+    overflow: Array  # whether contacts of its latest step did not fit
+
+
+def environment(task: Task, model: Any, backend: Backend, spec: Any, terminate: bool, positions: bool) -> Env:
+    """The task on one implementation of MJX."""
+    import mujoco
+    from mujoco import mjx
+
+    rest = mujoco.MjData(model)
+    mujoco.mj_forward(model, rest)
+    rest_body = BodyState(*(jnp.asarray(x, jnp.float32) for x in (model.qpos0, rest.qvel, rest.qvel)))
+    rest_obs = jnp.asarray(bodies.observe(task, rest, positions), jnp.float32)
+
+    def derived(data: Any) -> Any:
+        return backend.derive(data) if task.rich else data
+
+    def observe(body: BodyState, data: Any) -> Array:
+        """Positions from `body`: MJX normalises quaternions where MuJoCo, in a random start, shows them as they are."""
+        rich = {"cinert": data._impl.cinert, "cvel": data.cvel, "qfrc_actuator": data.qfrc_actuator}
+        return bodies.observe(task, SimpleNamespace(qpos=body.qpos, qvel=body.qvel, **rich), positions)
+
+    def reset(key: Array) -> tuple[Simulation, Array]:
         key_position, key_velocity = jax.random.split(key)
         position = jax.random.uniform(key_position, (model.nq,), jnp.float32, -1.0, 1.0)
         velocity = jax.random.uniform(key_velocity, (model.nv,), jnp.float32, -1.0, 1.0)
         if task.normal:
             velocity = jax.random.normal(key_velocity, (model.nv,), jnp.float32)
-        qpos, qvel = bodies.start(task, rest_sim.qpos, position, velocity)
-        sim = BodyState(qpos, qvel, jnp.zeros_like(qvel))
-        with _lenient():
-            return sim, observe(sim, derive(blank.replace(**sim._asdict())))
+        qpos, qvel = bodies.start(task, rest_body.qpos, position, velocity)
+        body = BodyState(qpos, qvel, jnp.zeros_like(qvel))
+        with lenient():
+            return Simulation(body, jnp.zeros((), bool)), observe(body, derived(blank_at(body)))
 
-    def step(sim: BodyState, action: Array, key: Array) -> tuple[BodyState, Array, Array]:
+    def blank_at(body: BodyState, **fields: Array) -> Any:
+        return backend.blank.replace(**body._asdict(), **fields)
+
+    def step(sim: Simulation, action: Array, key: Array) -> tuple[Simulation, Array, Array]:
         del key
-        data = blank.replace(ctrl=spec.scale(action), **sim._asdict())
-        with _lenient():
-            data = jax.lax.fori_loop(0, task.frames, lambda _, data: mjx.step(physical, data), data)
-            if model.opt.integrator == EULER:  # RK4 leaves the bodies at its last stage, as it does in MuJoCo
-                data = derive(data)
-        sim = BodyState(data.qpos, data.qvel, data.qacc_warmstart)
-        obs = observe(sim, data)
-        # A simulation that exploded starts again from the model's own pose, as MuJoCo lets it.
-        sound = jnp.all(jnp.abs(jnp.concatenate(sim)) <= HUGE)
-        sim, obs = jax.tree.map(lambda x, y: jnp.where(sound, x, y), (sim, obs), (rest_sim, rest_obs))
-        terminal = bodies.unhealthy(task, sim.qpos, sim.qvel) if terminate else jnp.zeros((), bool)
-        return sim, obs, terminal
 
-    return Env(spec, reset, step)
+        def frame(_: Any, carry: tuple[Any, Array]) -> tuple[Any, Array]:
+            data = mjx.step(backend.model, carry[0])
+            return data, carry[1] | backend.overflow(data)
+
+        with lenient():
+            first = blank_at(sim.body, ctrl=spec.scale(action)), jnp.zeros((), bool)
+            data, overflow = jax.lax.fori_loop(0, task.frames, frame, first)
+            if model.opt.integrator == EULER:  # RK4 leaves the bodies at its last stage, as it does in MuJoCo
+                data = derived(data)
+        body = BodyState(data.qpos, data.qvel, data.qacc_warmstart)
+        obs = observe(body, data)
+        # A simulation that exploded starts again from the model's own pose, as MuJoCo lets it.
+        sound = jnp.all(jnp.abs(jnp.concatenate(body)) <= HUGE)
+        body, obs = jax.tree.map(lambda x, y: jnp.where(sound, x, y), (body, obs), (rest_body, rest_obs))
+        terminal = bodies.unhealthy(task, body.qpos, body.qvel) if terminate else jnp.zeros((), bool)
+        return Simulation(body, overflow), obs, terminal
+
+    return Env(spec, reset, step, lambda sim: sim.overflow)

@@ -14,15 +14,17 @@ from vgcrl.objective.types import Step
 class Batch:
     """A `HostEnvs`. The state of a simulation is MuJoCo's integration state, warm start included."""
 
-    def __init__(self, task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int):
+    def __init__(
+        self, task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int, positions: bool = False
+    ):
         model = bodies.load(task)
         try:
             from mujoco import batch
         except ImportError:
             raise UsageError("--engine mujoco needs mujoco 3.17; valid: pip install 'vgcrl[mujoco]'") from None
         self.task, self.shape, self.horizon = task, (runs, count), horizon
-        self.terminate = terminate
-        self.spec = bodies.specification(task, model, horizon)
+        self.terminate, self.positions = terminate, positions
+        self.spec = bodies.specification(task, model, horizon, positions)
         self.model, self.error = model, batch.SimulationError
         self.sims = batch.Batch(model, runs * count, nthread=cores())
         self.qpos, self.qvel, self.ctrl = (self.sims.bind(name) for name in ("qpos", "qvel", "ctrl"))
@@ -32,7 +34,7 @@ class Batch:
     def _observe(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         fields = {"qpos": self.qpos, "qvel": self.qvel, **self.rich}
         data = SimpleNamespace(**{name: x[rows] for name, x in fields.items()})
-        return bodies.observe(self.task, data).astype(np.float32)
+        return bodies.observe(self.task, data, self.positions).astype(np.float32)
 
     def _start(self, rows: np.ndarray, keys: np.ndarray, clock: int) -> None:
         """Fresh starts; every environment has its own place in its run's random numbers."""

@@ -58,7 +58,8 @@ class EnvSpec(NamedTuple):
     obs_shape: tuple[int, ...] | None = None  # of one observation and one action, where the environment says
     action_shape: tuple[int, ...] | None = None
     action_dtype: str = "float32"
-    height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the first dimension, of bodies that can fall
+    height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the height, of bodies that can fall
+    place: tuple[int, ...] = ()  # where on the ground it is, in metres
 
     def scale(self, action: Any) -> Any:
         """From [−1, 1] to the environment's own units, in any array namespace."""

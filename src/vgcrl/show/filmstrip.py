@@ -110,11 +110,11 @@ def minus(text: str) -> str:
 
 def filmstrip(task: Task, qpos: np.ndarray, labels: Sequence[str], frames: int = 8) -> Figure:
     """A row for each skill of `qpos` (step, skill, nq), with its mean velocity; forward is to the right."""
-    model, view = bodies.load(task), CAMERAS[task.hidden]
+    model, view = bodies.load(task), CAMERAS[task.places]
     steps, seconds = len(qpos) - 1, task.frames * model.opt.timestep
     when = np.linspace(0, steps, frames).round().astype(int)
-    speed = (qpos[-1] - qpos[0])[:, : task.hidden] / (steps * seconds)
-    here = qpos[when][..., :2] * (np.arange(2) < task.hidden)  # what the camera follows
+    speed = (qpos[-1] - qpos[0])[:, : task.places] / (steps * seconds)
+    here = qpos[when][..., :2] * (np.arange(2) < task.places)  # what the camera follows
 
     ends, radius = capsules(model, qpos[when])
     ends[..., :2] -= here[..., None, None, :]
@@ -150,7 +150,7 @@ def filmstrip(task: Task, qpos: np.ndarray, labels: Sequence[str], frames: int =
             colours = shade(hue, i / max(frames - 1, 1), far[i, row, order])
             draw_floor(axis, view, here[i, row], stage, x, hue)
             draw_body(axis, shadow[i, row], limbs[i, row, order], colours)
-            position = ", ".join(f"{v:.1f}" for v in here[i, row, : task.hidden].round(1) + 0.0)
+            position = ", ".join(f"{v:.1f}" for v in here[i, row, : task.places].round(1) + 0.0)
             note(x, -front - 0.03 * inch, minus(f"{position} m"), ha="center", va="top")
             if row == 0:
                 note(x, high[0], f"{when[i] * seconds:.1f} s", ha="center", va="bottom")
@@ -159,7 +159,8 @@ def filmstrip(task: Task, qpos: np.ndarray, labels: Sequence[str], frames: int =
 
 def record(config: Config, act: Callable[..., Any], goals: Any, keys: np.ndarray, steps: int) -> np.ndarray:
     """Positions (step + 1, goal, nq) in one episode per goal. Whatever engine trained, MuJoCo itself simulates."""
-    envs = Batch(bodies.TASKS[config.env], 1, len(goals), horizon=steps + 1)
+    task, shown = bodies.TASKS[config.env], bool(config.positions)
+    envs = Batch(task, 1, len(goals), horizon=steps + 1, positions=shown)
     obs, path = envs.reset(keys), [envs.qpos.copy()]
     for clock in range(steps):
         obs = envs.step(np.asarray(act(obs[0], goals))[None], keys, clock).obs

@@ -19,7 +19,7 @@ from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training.replay import RELABEL_STATES, rows_needed
 
-ENGINES = ("auto", "jax", "mujoco", "mjx", "gymnasium")
+ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
 LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
 HUGE = 1e15  # of other numbers: their squares are finite in float32
 EPISODES = 2**20  # at most, of an evaluation
@@ -51,10 +51,11 @@ class Config:
     terminate: bool = option("end an episode when the body is unhealthy, for bodies that can be: yes|no")
     alive_bonus: float = option("added to every reward, so that it pays to go on where episodes can end early", 0.0)
     horizon: int = option("time limit of an episode in steps; default the environment's own")
+    positions: bool = option("show where a body is: x, or x and y, in front of the observation: yes|no")
     physics: str = option("of mjx: " + "|".join(PHYSICS) + "; fast is Euler with few solver iterations")
     workers: int = option("processes that step a Gymnasium environment; 0 is threads of this one")
     goal_dim: int = option("dimension of z, or number of categories")
-    features: str = option("dimensions of the observation that q sees: all|position|velocity|0,1,5")
+    features: str = option("dimensions of the observation that q sees: all|place|position|velocity|0,1,5")
     posterior: str = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
     sigma: float = option("standard deviation of q where it is fixed, and at the start where it is learned", 1.0)
     components: int = option("components of a mixture", 8)
@@ -89,11 +90,16 @@ class Config:
     def native(self) -> bool:
         return self.simulator.native
 
-    def build_env(self, knobs: Any = None) -> Env:
-        """With the values of the knobs in `knobs`, which may be traced; else with those of the first setting."""
+    @property
+    def runs(self) -> int:
+        return self.seeds * len(self.settings)
+
+    def build_env(self, knobs: Any = None, worlds: int = 1) -> Env:
+        """For so many side by side, with the values of the knobs in `knobs`, which may be traced, else of the first
+        setting."""
         values = {name: getattr(self, name) for name in self.simulator.options}
         values |= {name: getattr(knobs, name) if knobs else values[name][0] for name in KNOBS if name in values}
-        return self.simulator.build(**values)
+        return self.simulator.build(worlds, **values)
 
     def build_host_envs(self, runs: int, count: int) -> HostEnvs:
         """`count` environments in each of `runs`, on the host."""
@@ -182,15 +188,16 @@ def one_of(name: str, value: str, valid: Iterable[str]) -> None:
 
 
 def _features(text: str, spec: EnvSpec) -> tuple[int, ...]:
-    named = {"all": tuple(range(spec.obs_dim)), "position": spec.position, "velocity": spec.velocity}
+    named = {"all": tuple(range(spec.obs_dim)), "place": spec.place, "position": spec.position}
+    named["velocity"] = spec.velocity
     if text in named and not named[text]:
         raise UsageError(
             f"--features {text}: the environment does not say which those are; "
-            "valid: all, or indices 0,1,..., or --env of a body such as HalfCheetah"
+            "valid: all, or indices 0,1,..., or --env of a body such as HalfCheetah (for place with --positions yes)"
         )
     if text in named:
         return named[text]
-    valid = f"all, position, velocity, or distinct indices from 0 to {spec.obs_dim - 1} such as 0,1"
+    valid = f"all, place, position, velocity, or distinct indices from 0 to {spec.obs_dim - 1} such as 0,1"
     try:
         indices = tuple(int(x) for x in text.split(","))
     except ValueError:
@@ -259,7 +266,7 @@ def _check_numbers(c: Config) -> None:
 
 def _engine(c: Config, row: EnvRow) -> str:
     if c.engine == "auto":
-        return choose(row)
+        return choose(row, c.runs * (c.envs if c.envs is not None else row.sizes["envs"]))
     if c.engine not in row.engines:
         raise UsageError(f"--engine {c.engine} does not run {c.env}; valid: auto, {', '.join(row.engines)}")
     return c.engine
@@ -303,7 +310,7 @@ def _default_features(c: Config, spec: EnvSpec) -> tuple[int, ...]:
     if METHODS[c.method].poses and spec.position:
         return spec.position
     known = not _without_range(spec, spec.features)
-    return spec.features if known or not METHODS[c.method].bounded else spec.velocity or spec.features
+    return spec.features if known or not METHODS[c.method].bounded else spec.place or spec.velocity or spec.features
 
 
 def _or(names: Iterable[str]) -> str:

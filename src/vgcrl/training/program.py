@@ -109,7 +109,7 @@ def build_components(config: Config) -> Components:
 
 
 def native_envs(p: Components, knobs: Knobs, count: int) -> Vectorised:
-    return Vectorised(p.config.build_env(knobs), count)
+    return Vectorised(p.config.build_env(knobs, count * p.config.runs), count)
 
 
 def posterior(p: Components, key: Array, knobs: Knobs) -> PosteriorView:

@@ -24,7 +24,11 @@ from vgcrl.training.run_folder import Run
 def make(env: str = "pointmass", **options: Any) -> Any:
     """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
     config = resolve(_to_config({"env": env, **options}))
-    return config.build_env() if config.native else gymnasium_engine.single(env, config.horizon, bool(config.terminate))
+    return (
+        config.build_env()
+        if config.native
+        else gymnasium_engine.single(env, config.horizon, bool(config.terminate), bool(config.positions))
+    )
 
 
 def _to_config(values: dict[str, Any]) -> Config:
