@@ -127,8 +127,8 @@ def parser() -> Parser:
     reproduce.add_argument("name", metavar="NAME|all")
     reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
     grid = reproduce.add_argument_group("for the tables of cells, discrete and continuous")
-    bodies, sizes = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
-    grid.add_argument("--env", type=bodies, default=(), metavar="E1,E2", help="only these bodies")
+    words, sizes = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
+    grid.add_argument("--env", type=words, default=(), metavar="E1,E2", help="only these bodies")
     grid.add_argument("--goal-dim", type=sizes, default=(), metavar="G1,G2", help="only these |G|")
     grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
@@ -142,6 +142,10 @@ def parser() -> Parser:
     bench = command("bench", "updates/s and env steps/s on this machine")
     bench.add_argument("--peer", metavar="sb3|qdax", help="also time this peer, if it is installed")
     several = _number(_several(_whole), "integers of at least 1 separated by commas")
+    bench.add_argument("--env", default="HalfCheetah", metavar="ENV", help="see `vgcrl list envs` [HalfCheetah]")
+    bench.add_argument(
+        "--engine", type=words, default=("auto",), metavar="E1,E2", help="simulators, one after the other [auto]"
+    )
     bench.add_argument("--runs", type=several, default=(1,), metavar="R1,R2", help="runs trained together [1]")
     bench.add_argument("--goal-dim", type=several, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
     bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
@@ -304,7 +308,9 @@ def _bench(args: argparse.Namespace) -> int:
     from vgcrl.training.logs import to_json
 
     with redirect_stdout(sys.stderr):  # a peer may print
-        timed = bench(args.peer, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds)
+        timed = bench(
+            args.peer, args.env, args.engine, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds
+        )
     record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
     if args.plot:
         from vgcrl.show.figures import speed
@@ -316,7 +322,10 @@ def _bench(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = timed["training"]
     del record["training"]
     names = [k for k in rows[0] if k != "ratio_to_peer"]
-    _print_table([k.replace("_", " ") for k in names], [[f"{row[k]:,.4g}" for k in names] for row in rows])
+    _print_table(
+        [k.replace("_", " ") for k in names],
+        [[row[k] if isinstance(row[k], str) else f"{row[k]:,.4g}" for k in names] for row in rows],
+    )
     _print_table(["what", "value"], [[k, f"{v:,.2f}" if isinstance(v, float) else str(v)] for k, v in record.items()])
     return 0
 

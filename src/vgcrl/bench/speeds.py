@@ -16,14 +16,14 @@ import numpy as np
 from vgcrl.bench import peers
 from vgcrl.envs import Vectorised, cores
 from vgcrl.errors import UsageError
-from vgcrl.objective.types import Transition
+from vgcrl.objective.types import EnvSpec, Transition, key_of_seed
 from vgcrl.training import replay
 from vgcrl.training.config import Config, resolve
-from vgcrl.training.devices import compiler_options
-from vgcrl.training.host_program import Host
-from vgcrl.training.program import RunState, without
+from vgcrl.training.devices import compiler_options, over_runs
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.program import RunState, build_components, learn, without
 
-OBS, ACTIONS, BATCH, WIDTH = 17, 6, 256, 256
+BATCH, WIDTH = 256, 256
 
 
 def _per_second(run: Callable[[], float], seconds: float) -> float:
@@ -37,9 +37,9 @@ def _per_second(run: Callable[[], float], seconds: float) -> float:
     return float(np.median(rates))
 
 
-def configuration(runs: int, goals: int, envs: int, ratio: float) -> Config:
-    make = partial(Config, "diayn", "HalfCheetah", engine="mujoco", hidden=(WIDTH, WIDTH), batch=BATCH)
-    sizes = {"replay": 600_000, "random_steps": 1024, "steps": 10**9}
+def configuration(env: str, engine: str, runs: int, goals: int, envs: int, ratio: float) -> Config:
+    make = partial(Config, "diayn", env, engine=engine, hidden=(WIDTH, WIDTH), batch=BATCH)
+    sizes = {"replay": max(600_000, 2100 * envs), "random_steps": 1024, "steps": 10**9}
     try:
         return resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
     except UsageError as error:
@@ -47,19 +47,21 @@ def configuration(runs: int, goals: int, envs: int, ratio: float) -> Config:
 
 
 class Training:
-    """DIAYN on HalfCheetah, in training: the real loop, not a model of it."""
+    """DIAYN in training: the real loop, not a model of it."""
 
     def __init__(self, config: Config):
         started = time.perf_counter()
-        self.host, self.config = Host(config), config
-        self.state: RunState = self.host.init()
+        self.program, self.config = compile_config(config), config
+        components = build_components(config)
+        self.learn = over_runs(lambda run, key: learn(components, run, key), config.runs, axes=(0, 0))
+        self.state: RunState = self.program.init()
         self.done = 0
         first = -(-1024 // (config.schedule[0] * config.envs)) + 2
         self._advance(first)
         self.startup = time.perf_counter() - started
 
     def _advance(self, iterations: int) -> None:
-        self.state = jax.block_until_ready(self.host.advance(self.state, self.done, iterations))
+        self.state = jax.block_until_ready(self.program.advance(self.state, self.done, iterations))
         self.done += iterations
 
     def steps_per_second(self, seconds: float) -> float:
@@ -80,22 +82,24 @@ class Training:
         """Of the learner alone, on the same replay."""
 
         def run() -> float:
-            rest, state, calls = without(self.state, "learner"), self.state.learner, 8
+            rest, state, calls = without(self.state, "scene"), self.state.learner, 8
             for _ in range(calls):
-                state, _ = self.host.learn(state, rest, jnp.int32(self.done))
-            self.state = jax.block_until_ready(rest._replace(learner=state))
+                state, _ = self.learn(rest._replace(learner=state), self.state.key)
+            jax.block_until_ready(state)
             return calls * self.config.schedule[1] * self.config.seeds
 
         return _per_second(run, seconds)
 
 
-def simulation_per_second(seconds: float, count: int) -> float:
-    """HalfCheetah on all cores, observations assembled."""
-    config = resolve(Config("diayn", "HalfCheetah", engine="mujoco"))
+def simulation_per_second(config: Config, seconds: float, count: int) -> float:
+    """The environment alone with random actions, observations assembled."""
+    actions = config.specification.action_dim
+    if config.native:
+        return native_per_second(Vectorised(config.build_env(worlds=count), count), seconds, 20)
     envs = config.build_host_envs(1, count)
     keys = np.zeros((1, 2), np.uint32)
     envs.reset(keys)
-    action = np.random.default_rng(0).uniform(-1, 1, (8, 1, count, ACTIONS)).astype(np.float32)
+    action = np.random.default_rng(0).uniform(-1, 1, (8, 1, count, actions)).astype(np.float32)
     clock = itertools.count()
 
     def run() -> float:
@@ -106,7 +110,24 @@ def simulation_per_second(seconds: float, count: int) -> float:
     return _per_second(run, seconds)
 
 
-def products(goals: int) -> list[tuple[int, int, int]]:
+def native_per_second(env: Vectorised, seconds: float, steps: int) -> float:
+    """A native environment with random actions, `steps` of them in one call."""
+
+    def body(i: jax.Array, state: Any) -> Any:
+        key = jax.random.fold_in(key_of_seed(0), i)
+        return env.step(state, jax.random.uniform(key, (env.count, env.spec.action_dim), minval=-1.0), key)[0]
+
+    step = jax.jit(lambda state: jax.lax.fori_loop(0, steps, body, state), compiler_options=compiler_options())
+    box = [env.reset(key_of_seed(0))[0]]
+
+    def run() -> float:
+        box[0] = jax.block_until_ready(step(box[0]))
+        return env.count * steps
+
+    return _per_second(run, seconds)
+
+
+def products(spec: EnvSpec, goals: int) -> list[tuple[int, int, int]]:
     """(m, k, n) of every matrix product one update cannot do without."""
 
     def net(sizes: tuple[int, ...], weights: bool, inputs: bool) -> list[tuple[int, int, int]]:
@@ -118,8 +139,9 @@ def products(goals: int) -> list[tuple[int, int, int]]:
         return forward + to_weights + to_inputs
 
     hidden = (WIDTH, WIDTH)
-    q, actor = (OBS, *hidden, goals), (OBS + goals, *hidden, 2 * ACTIONS)
-    critic = (OBS + goals + ACTIONS, *hidden, 1)
+    obs, actions = spec.obs_dim, spec.action_dim
+    q, actor = (obs, *hidden, goals), (obs + goals, *hidden, 2 * actions)
+    critic = (obs + goals + actions, *hidden, 1)
     fit, next_action, targets = net(q, True, False), net(actor, False, False), 2 * net(critic, False, False)
     return (
         fit
@@ -131,10 +153,10 @@ def products(goals: int) -> list[tuple[int, int, int]]:
     )
 
 
-def products_per_second(goals: int, seconds: float, count: int = 50) -> float:
+def products_per_second(spec: EnvSpec, goals: int, seconds: float, count: int = 50) -> float:
     """How often the bare products of one update can be done: the floor of arithmetic, for one run."""
-    key = jax.random.key(1)
-    pairs = [(jax.random.normal(key, (m, k)), jax.random.normal(key, (k, n))) for m, k, n in products(goals)]
+    key = key_of_seed(1)
+    pairs = [(jax.random.normal(key, (m, k)), jax.random.normal(key, (k, n))) for m, k, n in products(spec, goals)]
 
     def repeat(pairs: list[tuple[jax.Array, jax.Array]]) -> jax.Array:
         def body(_: jax.Array, total: jax.Array) -> jax.Array:
@@ -153,15 +175,16 @@ def products_per_second(goals: int, seconds: float, count: int = 50) -> float:
     return _per_second(run, seconds)
 
 
-def traffic(goals: int) -> int:
+def traffic(spec: EnvSpec, goals: int) -> int:
     """Bytes one update must move: weights, gradients and both moments read and written once, targets too."""
     hidden = (WIDTH, WIDTH)
 
     def size(*sizes: int) -> int:
         return sum((i + 1) * o for i, o in itertools.pairwise(sizes))
 
-    critics = 2 * size(OBS + goals + ACTIONS, *hidden, 1)
-    trained = size(OBS, *hidden, goals) + size(OBS + goals, *hidden, 2 * ACTIONS) + critics
+    obs, actions = spec.obs_dim, spec.action_dim
+    critics = 2 * size(obs + goals + actions, *hidden, 1)
+    trained = size(obs, *hidden, goals) + size(obs + goals, *hidden, 2 * actions) + critics
     return 4 * (8 * trained + 2 * critics)
 
 
@@ -178,37 +201,21 @@ def bytes_per_second(seconds: float) -> float:
     return _per_second(run, seconds)
 
 
-def pointmass_per_second(seconds: float, count: int = 2_000) -> float:
-    """The 2-D point mass with random actions, 256 side by side."""
-    env = Vectorised(resolve(Config()).build_env(), 256)
-
-    def body(i: jax.Array, state: Any) -> Any:
-        key = jax.random.fold_in(jax.random.key(0), i)
-        return env.step(state, jax.random.uniform(key, (256, 2), minval=-1.0), key)[0]
-
-    step = jax.jit(lambda state: jax.lax.fori_loop(0, count, body, state), compiler_options=compiler_options())
-    state, _ = env.reset(jax.random.key(0))
-
-    def run() -> float:
-        jax.block_until_ready(step(state))
-        return 256 * count
-
-    return _per_second(run, seconds)
-
-
-def replay_bytes() -> int:
-    """Of a million steps at the sizes above."""
-    obs, action = jnp.zeros((8, OBS)), jnp.zeros((8, ACTIONS))
+def replay_bytes(spec: EnvSpec) -> int:
+    """Of a million steps."""
+    obs, action = jnp.zeros((8, spec.obs_dim)), jnp.zeros((8, spec.action_dim))
     example = Transition(obs, action, obs, jnp.zeros(8, jnp.int32), jnp.zeros(8, bool))
     shapes = jax.eval_shape(lambda: replay.init(example, 125_000, 1_000))
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
 
 
 def training_row(config: Config, seconds: float, bandwidth: float) -> dict[str, Any]:
-    training = Training(config)
+    training, spec = Training(config), config.specification
     steps = training.steps_per_second(seconds)
     alone = training.updates_per_second(seconds / 2)
     return {
+        "env": config.env,
+        "engine": config.engine,
         "runs": config.seeds,
         "goal_dim": config.goal_dim,
         "envs": config.envs,
@@ -217,19 +224,22 @@ def training_row(config: Config, seconds: float, bandwidth: float) -> dict[str, 
         "env_steps_per_second": steps,
         "updates_per_second": config.updates_per_step * steps,
         "learner_alone_updates_per_second": alone,
-        "share_of_memory_floor": alone * traffic(config.goal_dim) / bandwidth,
+        "share_of_memory_floor": alone * traffic(spec, config.goal_dim) / bandwidth,
     }
 
 
 def bench(
     peer: str | None,
+    env: str,
+    engines: tuple[str, ...],
     runs: tuple[int, ...],
     goals: tuple[int, ...],
     envs: int | None,
     ratio: float | None,
     seconds: float,
 ) -> dict[str, Any]:
-    """One row per number of runs, and per |G| for one run. The peer is timed before and after, so that drift shows."""
+    """One row per engine and number of runs, and per |G| for one run. The peer is timed before and after, so that drift
+    shows."""
     if peer is not None and peer not in peers.PEERS:
         raise UsageError(f"--peer {peer!r} is unknown; valid: {', '.join(peers.PEERS)}")
     jax.config.update("jax_enable_compilation_cache", False)  # start-up is measured as a newcomer has it
@@ -237,24 +247,28 @@ def bench(
     ratio = ratio if ratio is not None else 0.25 if gpu else 1.0
     size = envs if envs is not None else 256 if gpu else 8
     shapes = [(r, goals[0], size if r < 16 or envs is not None else size // 2) for r in runs]
-    configs = [configuration(*shape, ratio) for shape in (*shapes, *((runs[0], g, size) for g in goals[1:]))]
+    shapes += [(runs[0], g, size) for g in goals[1:]]
+    configs = [configuration(env, engine, *shape, ratio) for engine in engines for shape in shapes]
+    spec = configs[0].specification
     timing = peers.prepare(peer) if peer else None
     theirs = [timing(seconds)] if timing else []
     bandwidth = bytes_per_second(seconds / 4)
-    floor = products_per_second(goals[0], seconds / 2)
+    floor = products_per_second(spec, goals[0], seconds / 2)
     rows = [training_row(config, seconds, bandwidth) for config in configs]
     theirs += [timing(seconds)] if timing else []
     out: dict[str, Any] = {
         "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {cores()} cores",
         "versions": {name: version(name) for name in ("jax", "jaxlib", "mujoco")},
-        "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "env": "HalfCheetah", "method": "diayn"},
+        "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "env": env, "method": "diayn"},
         "training": rows,
         "products_per_second": floor,
         "share_of_product_floor": rows[0]["learner_alone_updates_per_second"] / floor / rows[0]["runs"],
         "memory_bytes_per_second": bandwidth,
-        "simulation_steps_per_second": simulation_per_second(seconds / 2, 1024),
-        "pointmass_steps_per_second": pointmass_per_second(seconds / 2),
-        "replay_bytes_per_million_steps": replay_bytes(),
+        "simulation_steps_per_second": {
+            config.engine: simulation_per_second(config, seconds / 2, 4096 if config.native else 1024)
+            for config in configs[:: len(shapes)]
+        },
+        "replay_bytes_per_million_steps": replay_bytes(spec),
     }
     if peer:
         best = {k: max(t[k] for t in theirs) for k in ("env_steps_per_second", "updates_per_second")}

@@ -131,7 +131,7 @@ FULL_EVALUATION, QUICK_EVALUATION = (
 
 def aims(config: Config, spec: EnvSpec, most: int) -> tuple[jax.Array | None, dict[str, Any]]:
     """Target states; how many, and what a policy scores on them that stands still."""
-    states = target_states.default(config.env, spec.obs_dim, most)
+    states = target_states.for_spec(config.env, spec, most)
     if states is None:
         return None, {"count": 0}
     velocity = np.asarray(states)[:, list(spec.velocity)]

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 from scipy import stats
 
-from vgcrl.measure.rollout import EpisodeStats, Measure, StepSeen, sample_goals
+from vgcrl.measure.rollout import EpisodeStats, Measure, Pursuit, StepSeen, sample_goals
 from vgcrl.objective.goals import Discrete, GoalSpace, current
 from vgcrl.objective.learner import empowerment
 from vgcrl.objective.posteriors import PosteriorView
@@ -24,15 +24,31 @@ from vgcrl.objective.types import EnvSpec
 MOVING = ("lgr_v", "spread_v", "spread_x")
 
 
-def plan(goals: GoalSpace, q: PosteriorView, key: Array, count: int, targets: Array) -> Array:
-    """Goals of all episodes: `count` from the prior, then one for each target state (Algorithm 1)."""
-    aimed = jax.vmap(lambda s: goals.point(q(s)))(targets)
-    return jnp.concatenate([sample_goals(current(goals, q), key, count), aimed])
+def aim(goals: GoalSpace, q: PosteriorView, obs: Array, target: Array) -> Array:
+    """The goal that stands for a target state, seen from where one is: the point of q. Only a q that sees
+    transitions asks where that is."""
+    return goals.point(q.towards(obs, target))
+
+
+def plan(goals: GoalSpace, q: PosteriorView, key: Array, count: int, targets: Array) -> Pursuit:
+    """What all episodes pursue: `count` goals from the prior, then each target state (Algorithm 1)."""
+    own = sample_goals(current(goals, q), key, count)
+    aimed = jax.vmap(lambda s: aim(goals, q, s, s))(targets)
+    nowhere = jnp.zeros((count, *targets.shape[1:]), targets.dtype)
+    mask = jnp.arange(count + targets.shape[0]) >= count
+    return Pursuit(jnp.concatenate([own, aimed]), jnp.concatenate([nowhere, targets]), mask)
+
+
+def goal_now(goals: GoalSpace, q: PosteriorView, obs: Array, pursued: Pursuit) -> Array:
+    """The goal of one episode at this step: the same throughout, unless q sees transitions and a target is asked."""
+    if q.posterior_input != "transition":
+        return pursued.z
+    return jnp.where(pursued.aimed, aim(goals, q, obs, pursued.target), pursued.z)
 
 
 def measuring(goals: GoalSpace, q: PosteriorView, spec: EnvSpec) -> Measure:
-    def measure(now: StepSeen, z: Array) -> dict[str, Array]:
-        d = q.during(*now)
+    def measure(now: StepSeen, pursued: Pursuit) -> dict[str, Array]:
+        d, z = q.during(*now), pursued.z
         return {
             "F": empowerment(q, goals, d, z),
             "lgr_z_steps": goals.lgr(z, d.mode()),
@@ -43,21 +59,21 @@ def measuring(goals: GoalSpace, q: PosteriorView, spec: EnvSpec) -> Measure:
 
 
 def conclude(
-    goals: GoalSpace, q: PosteriorView, spec: EnvSpec, stats: EpisodeStats, z: Array, targets: Array
+    goals: GoalSpace, q: PosteriorView, spec: EnvSpec, stats: EpisodeStats, pursued: Pursuit, targets: Array
 ) -> dict[str, Any]:
-    count = z.shape[0] - targets.shape[0]
-    own = jax.tree.map(lambda x: x[:count], (stats, z))
-    (_, final, _, steps, sums), pursued = own
+    count = pursued.z.shape[0] - targets.shape[0]
+    own = jax.tree.map(lambda x: x[:count], (stats, pursued.z))
+    (_, final, _, steps, sums), z = own
     out = {name: jnp.sum(sums[name]) / jnp.sum(steps) for name in ("F", "lgr_z_steps")}
     recovered = jax.vmap(lambda now: q.during(*now).mode())(final)
     out["log_q"] = out["F"] - goals.entropy
-    out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(pursued, recovered))
+    out["lgr_z"] = jnp.mean(jax.vmap(goals.lgr)(z, recovered))
     for name in ("lgr_z", "lgr_z_steps"):  # a category is a number even where q is none
         out[name] = jnp.where(jnp.isnan(out["F"]), jnp.nan, out[name])
     out["episode_steps"] = jnp.mean(steps)
     if not isinstance(goals, Discrete):
         embed = jax.vmap(goals.embed)
-        out["error"] = jnp.mean((embed(pursued) - embed(recovered)) ** 2, axis=0)
+        out["error"] = jnp.mean((embed(z) - embed(recovered)) ** 2, axis=0)
     square = (stats.final.next_obs[count:] - targets) ** 2
     out["lgr_s"] = jnp.mean(jnp.sum(square, axis=-1))
     out |= dict.fromkeys(MOVING, jnp.full((), jnp.nan))

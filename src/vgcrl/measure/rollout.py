@@ -9,9 +9,18 @@ from jax import Array
 
 from vgcrl.envs.contract import Vectorised
 from vgcrl.objective.goals import GoalSpace
-from vgcrl.objective.types import Step
+from vgcrl.objective.types import EnvSpec, Step
 
-Act = Callable[[Array, Array], Array]  # obs, z -> action
+
+class Pursuit(NamedTuple):
+    """What an episode is after: a goal z, or where `aimed` the goal that stands for a target state."""
+
+    z: Array
+    target: Array
+    aimed: Array
+
+
+Act = Callable[[Array, Any], Array]  # obs, what is pursued -> action
 
 
 class StepSeen(NamedTuple):
@@ -22,7 +31,7 @@ class StepSeen(NamedTuple):
     next_obs: Array
 
 
-Measure = Callable[[StepSeen, Array], Any]  # and its goal -> numbers
+Measure = Callable[[StepSeen, Any], Any]  # and what is pursued -> numbers
 
 
 class Scene(NamedTuple):
@@ -57,36 +66,44 @@ class EpisodeStats(NamedTuple):
     sums: Any  # of what is measured, over those steps
 
 
-def begin(obs: Array, z: Array, actions: int, measure: Measure) -> EpisodeStats:
-    count = z.shape[0]
+def begin(obs: Array, pursued: Any, actions: int, measure: Measure) -> EpisodeStats:
+    count = obs.shape[0]
     still = StepSeen(obs, jnp.zeros((count, actions)), obs)
-    shapes = jax.eval_shape(jax.vmap(measure), still, z)
+    shapes = jax.eval_shape(jax.vmap(measure), still, pursued)
     sums = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     return EpisodeStats(obs, still, jnp.ones(count, bool), jnp.zeros(count), sums)
 
 
-def follow(stats: EpisodeStats, action: Array, out: Step, z: Array, measure: Measure) -> EpisodeStats:
+def follow(stats: EpisodeStats, action: Array, out: Step, pursued: Any, measure: Measure) -> EpisodeStats:
     """One step of all episodes; one that has ended counts no more."""
     running = stats.running
     now = StepSeen(stats.obs, action, out.next_obs)
-    sums = jax.tree.map(lambda total, x: where_rows(running, total + x, total), stats.sums, jax.vmap(measure)(now, z))
+    measured = jax.vmap(measure)(now, pursued)
+    sums = jax.tree.map(lambda total, x: where_rows(running, total + x, total), stats.sums, measured)
     final = jax.tree.map(lambda new, old: where_rows(running, new, old), now, stats.final)
     return EpisodeStats(out.obs, final, running & ~out.last, stats.steps + running.astype(jnp.float32), sums)
 
 
-def episodes(env: Vectorised, act: Act, z: Array, key: Array, measure: Measure) -> EpisodeStats:
-    """One whole episode per goal in a native environment."""
+def places(stats: EpisodeStats, spec: EnvSpec) -> Array:
+    """Where the bodies are, (episode, place); where they stopped, once an episode has ended."""
+    return stats.final.next_obs[..., jnp.array(spec.place, jnp.int32)]
+
+
+def episodes(env: Vectorised, act: Act, pursued: Any, key: Array, measure: Measure) -> tuple[EpisodeStats, Array]:
+    """One whole episode for each thing pursued, in a native environment; and its path, (step, episode, place)."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
-    def step(carry: tuple[Any, EpisodeStats], key: Array) -> tuple[tuple[Any, EpisodeStats], None]:
+    def step(carry: tuple[Any, EpisodeStats], key: Array) -> tuple[tuple[Any, EpisodeStats], Array]:
         state, stats = carry
-        action = jax.vmap(act)(stats.obs, z)
+        action = jax.vmap(act)(stats.obs, pursued)
         state, out = env.step(state, action, key)
-        return (state, follow(stats, action, out, z, measure)), None
+        stats = follow(stats, action, out, pursued, measure)
+        return (state, stats), places(stats, env.spec)
 
     keys = jax.random.split(key_steps, env.spec.horizon)
-    return jax.lax.scan(step, (state, begin(obs, z, env.spec.action_dim, measure)), keys)[0][1]
+    (_, stats), path = jax.lax.scan(step, (state, begin(obs, pursued, env.spec.action_dim, measure)), keys)
+    return stats, path
 
 
 def trajectories(env: Vectorised, act: Act, z: Array, key: Array) -> Array:

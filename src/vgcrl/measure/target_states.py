@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save
 
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
+from vgcrl.objective.types import EnvSpec
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
 UNREADABLE += (AttributeError, SafetensorError, csv.Error)  # the first where numpy lacks a type of safetensors
@@ -106,6 +107,16 @@ def from_file(path: Path, width: int) -> Array:
     if not np.all(np.isfinite(targets)):
         raise UsageError(f"--targets {path} holds a number that is not finite; valid: {valid}")
     return jnp.asarray(targets)
+
+
+def for_spec(env: str, spec: EnvSpec, most: int | None = None) -> Array | None:
+    """The shipped targets as an environment shows them: where it shows places, at places drawn from their range."""
+    states = default(env, spec.obs_dim - len(spec.place), most)
+    if states is None or not spec.place:
+        return states
+    low, high = (np.array(side)[list(spec.place)] for side in (spec.low, spec.high))
+    places = np.random.default_rng(0).uniform(low, high, (len(states), len(low)))
+    return jnp.concatenate([jnp.asarray(places, jnp.float32), states], axis=1)
 
 
 def default(env: str, width: int, most: int | None = None) -> Array | None:

@@ -7,7 +7,7 @@ features, log_prob(z) = ⟨linear(), weights(z)⟩ + offset(z), so that a critic
 
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -85,6 +85,41 @@ class Implied(eqx.Module):
 
     def expect(self, f) -> Array:
         return Categorical(self.evidence).expect(f)
+
+
+class Tilted(eqx.Module):
+    """p(z) exp⟨change, z⟩ without its normaliser; goals are vectors, or k categories given as vectors."""
+
+    change: Array
+    bound: Array  # what is asked of `change` beside the likelihood
+    categories: int = eqx.field(static=True)  # 0: vectors
+    log_prior: Any = eqx.field(static=True)
+
+    def fit(self, z: Array) -> Array:
+        return z @ self.change + self.bound
+
+    def log_prob(self, z: Array) -> Array:
+        return z @ self.change + self.log_prior(z)
+
+    def sample(self, key: Array) -> Array:
+        return self.mode()
+
+    def mode(self) -> Array:
+        """The category, or the direction, that is most likely."""
+        return jnp.argmax(self.change) if self.categories else self.expect(lambda z: z)
+
+    def expect(self, f) -> Array:
+        """Of the direction, as if there were no doubt of it."""
+        return f(self.change / jnp.sqrt(jnp.sum(self.change**2) + 1e-12))
+
+    def linear(self) -> Array:
+        return self.change
+
+    def weights(self, z: Array) -> Array:
+        return z
+
+    def offset(self, z: Array) -> Array:
+        return self.log_prior(z)
 
 
 class GoalAmongDecoys(Direct):

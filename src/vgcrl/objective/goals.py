@@ -162,13 +162,34 @@ class Sphere(Vectors):
 
     def point(self, q) -> Array:
         mean = q.expect(lambda z: z)
-        return mean / jnp.linalg.norm(mean)
+        return mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
 
     def read(self, z) -> Array:
         value = super().read(z)
         if not jnp.any(value):
             raise ValueError(f"a goal here is a direction, not {z!r}")
         return value / jnp.linalg.norm(value)
+
+
+class Normals(Vectors):
+    """R^d, standard normal."""
+
+    dim: int = eqx.field(static=True)
+
+    @property
+    def entropy(self) -> float:
+        return self.dim / 2 * math.log(2 * math.pi * math.e)
+
+    def sample(self, key: Array) -> Array:
+        return jax.random.normal(key, (self.dim,))
+
+    def log_prob(self, z: Array) -> Array:
+        return -0.5 * jnp.sum(z**2 + math.log(2 * math.pi))
+
+    def point(self, q) -> Array:
+        """In the direction of the mean, as long as goals usually are."""
+        mean = q.expect(lambda z: z)
+        return math.sqrt(self.dim) * mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
 
 
 class Visited(Vectors):
@@ -191,7 +212,7 @@ class Visited(Vectors):
         return q.mode()
 
 
-GoalSpace = Discrete | Box | TanhBox | Sphere | Visited
+GoalSpace = Discrete | Box | TanhBox | Sphere | Normals | Visited
 
 
 def current(goals: GoalSpace, q) -> GoalSpace:

@@ -79,7 +79,7 @@ def update(
 
     def misfit(q: PosteriorView) -> tuple[Array, Any]:
         """Eq. 3 on the goals pursued, never on relabelled ones."""
-        reached = jax.vmap(q.q)(inputs)
+        reached = jax.vmap(q.of)(inputs)
         fitted = jax.vmap(lambda d, z: d.fit(q.code(z)))(reached, batch.z)
         return -jnp.mean(fitted), reached
 

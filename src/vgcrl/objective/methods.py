@@ -1,9 +1,9 @@
 """Table 1 of the paper: a method is a row. Goal space and prior, posterior, what of it is learned, technique."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from vgcrl.objective.goals import Box, Discrete, GoalSpace, Sphere, TanhBox, Visited, cube
+from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox, Visited, cube
 from vgcrl.objective.posteriors.nonparametric import DECOYS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec
@@ -26,6 +26,8 @@ class Method(NamedTuple):
     poses: bool = False  # goals are what a picture of the state would show: positions, where they are known
     critic: str = "scalar"
     posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
+    defaults: dict[str, Any] = {}  # noqa: RUF012 — of options, where they differ from the usual
+    of_bodies: dict[str, Any] = {}  # noqa: RUF012 — likewise, on bodies that can go somewhere
 
     @property
     def bounded(self) -> bool:
@@ -44,6 +46,36 @@ def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> Box:
 
 def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]:
     return lambda spec, features, goal_dim: space(goal_dim)
+
+
+# As METRA's authors train: short episodes, slow learning, little noise at first. The scale of what φ sees decides
+# whether it learns, so features are standardised.
+STANDARD: dict[str, Any] = {"posterior_features": "standard", "initial_alpha": 0.01}
+MOVING: dict[str, Any] = {
+    "learning_rate": (1e-4,),
+    "updates_per_step": 1 / 32,
+    "envs": 16,
+    "horizon": 200,
+    "positions": True,
+}
+
+
+def _displacement(goals: Callable, posterior: str, prior: str, learned: str, **rest: Any) -> Method:
+    """LSD, METRA and CSF: goals are directions in which φ(s) is to move."""
+    fields: dict[str, Any] = {"space": "unit sphere", "goal_dim": 2, "goal_dim_min": 2, "defaults": STANDARD, **rest}
+    return Method(
+        goals,
+        posteriors=(posterior,),
+        prior=prior,
+        q="∝ p(z) exp⟨φ(s') − φ(s), z⟩",
+        learned=learned,
+        relabel="none",
+        relabels=("none",),
+        why="its q sees a transition, and a goal cannot be read off a later state alone",
+        posterior_input="transition",
+        of_bodies=MOVING,
+        **fields,
+    )
 
 
 METHODS = {
@@ -157,4 +189,18 @@ METHODS = {
         why="its q sees a transition, and a goal cannot be read off a later state alone",
         posterior_input="transition",
     ),
+    "lsd": _displacement(
+        _sized(Normals),
+        "lsd",
+        "normal",
+        "φ, every layer bounded",
+        space="R^d",
+        goal_dim_min=1,
+        defaults={**STANDARD, "spectral_norm": (1.0,)},
+    ),
+    "metra": _displacement(_sized(Sphere), "metra", "uniform", "φ, ‖Δφ‖ ≤ 1 by a dual"),
+    "metra-discrete": _displacement(
+        _sized(Discrete), "metra-discrete", "uniform", "φ, ‖Δφ‖ ≤ 1 by a dual", space="k categories", goal_dim=16
+    ),
+    "csf": _displacement(_sized(Sphere), "csf", "uniform", "φ, contrastive", critic="successor"),
 }

@@ -33,7 +33,8 @@ def with_interval(mean: float | None, ci: list[float] | None) -> str:
 
 def metrics_table(record: dict[str, Any]) -> Table:
     """Every run, then the mean over seeds, of each setting where there are several."""
-    names, groups = list(summary.SUMMARISED), record.get("settings", [record])
+    groups = record.get("settings", [record])
+    names = [n for n in summary.SUMMARISED if any(row[n] is not None for row in record["seeds"])]
     swept = [k for k in groups[0] if k not in record] if "settings" in record else []
 
     def label(row: dict[str, Any], what: str) -> str:

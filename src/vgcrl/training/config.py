@@ -66,12 +66,17 @@ class Config:
     critic: str = option("scalar|successor: Q itself, or successor features of log q; default the method's")
     gpi: int = option("goals whose policies are tried at evaluation, by generalised policy improvement", 0)
     hidden: tuple[int, ...] = option("hidden layers of every network", metavar="H1,H2")
+    posterior_features: str = option(
+        "features as q sees them: raw|standard; standard takes off their mean, by their spread",
+        "raw",
+    )
     inputs: str = option("observations and goals as policy and critics see them: " + "|".join(INPUTS), "raw")
     batch: int = option("transitions per update")
     learning_rate: tuple[float, ...] = option("of policy, critics and temperature (knob)", metavar="LR")
     posterior_learning_rate: tuple[float, ...] = option("of q (knob)", metavar="LR")
     discount: float = option("γ", 0.99)
     target_rate: float = option("τ: share of the critics that the targets take over at each update", 0.005)
+    initial_alpha: float = option("temperature of the policy at first", 1.0)
     target_entropy: float = option("of the policy; default −|A|/2")
     updates_per_step: float = option("gradient updates per environment step")
     random_steps: int = option("environment steps of random actions before learning starts")
@@ -248,6 +253,7 @@ def _check_numbers(c: Config) -> None:
         "posterior_learning_rate": (0, HUGE, f"a number from 0 to {HUGE:g}"),
         "discount": (0, 1 - 1e-9, "a number from 0 to below 1"),
         "target_rate": (0, 1, "a number from 0 to 1"),
+        "initial_alpha": (1e-9, HUGE, f"a number from 1e-09 to {HUGE:g}"),
         "target_entropy": (-HUGE, HUGE, f"a number from {-HUGE:g} to {HUGE:g}"),
         "alive_bonus": (-HUGE, HUGE, f"a number from {-HUGE:g} to {HUGE:g}"),
         "updates_per_step": (1e-6, 1000, "a positive number up to 1000"),
@@ -285,7 +291,9 @@ def _check_options(c: Config, row: EnvRow, engine: str) -> None:
 
 
 def _resolve_env(c: Config) -> Config:
-    row = find(c.env)
+    row, method = find(c.env), METHODS[c.method]
+    usual = method.defaults | (method.of_bodies if "positions" in row.options else {})
+    c = dataclasses.replace(c, **{k: v for k, v in usual.items() if getattr(c, k) == DEFAULTS[k]})
     engine = _engine(c, row)
     _check_options(c, row, engine)
     chosen: dict[str, Any] = {}
@@ -402,6 +410,7 @@ def resolve(c: Config) -> Config:
     one_of("--engine", c.engine, ENGINES)
     one_of("--relabel-state", c.relabel_state, RELABEL_STATES)
     one_of("--inputs", c.inputs, INPUTS)
+    one_of("--posterior-features", c.posterior_features, ("raw", "standard"))
     if c.critic is not None:
         one_of("--critic", c.critic, CRITICS)
     if c.physics is not None:

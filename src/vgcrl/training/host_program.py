@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from vgcrl.envs import HostEnvs
-from vgcrl.measure.rollout import begin, follow, sample_goals
+from vgcrl.measure.rollout import Pursuit, begin, follow, places, sample_goals
 from vgcrl.objective.goals import current
 from vgcrl.objective.types import Step, key_of_seed
 from vgcrl.training import program, replay
@@ -106,23 +106,25 @@ class Host:
         if key not in self._evaluators:
             part = program.evaluation_parts(self.parts, episodes)
 
-            def act(run: RunState, obs: Array, z: Array) -> Array:
-                return jax.vmap(partial(part.act, run))(obs, z)
+            def act(run: RunState, obs: Array, pursued: Pursuit) -> Array:
+                return jax.vmap(partial(part.act, run))(obs, pursued)
 
-            def observe_and_act(run: RunState, stats: Any, action: Array, out: Step, z: Array) -> tuple[Any, Array]:
-                stats = follow(stats, action, out, z, part.measure(run))
-                return stats, act(run, stats.obs, z)
+            def observe_and_act(
+                run: RunState, stats: Any, action: Array, out: Step, pursued: Pursuit
+            ) -> tuple[Any, ...]:
+                stats = follow(stats, action, out, pursued, part.measure(run))
+                return stats, act(run, stats.obs, pursued), places(stats, self.parts.spec)
 
-            def first(run: RunState, obs: Array, z: Array) -> tuple[Any, Array]:
-                stats = begin(obs, z, self.parts.spec.action_dim, part.measure(run))
-                return stats, act(run, stats.obs, z)
+            def first(run: RunState, obs: Array, pursued: Pursuit) -> tuple[Any, Array]:
+                stats = begin(obs, pursued, self.parts.spec.action_dim, part.measure(run))
+                return stats, act(run, stats.obs, pursued)
 
             aimed = None if targets else 0
             parts = {
                 "plan": self.for_all_runs(part.plan, axes=(0, aimed)),
                 "first": self.for_all_runs(first, axes=(0, 0, 0)),
-                "turn": self.for_all_runs(observe_and_act, axes=(0, 0, 0, 0, 0), donate=(1,)),
-                "conclude": self.for_all_runs(part.conclude, axes=(0, 0, 0, aimed)),
+                "observe_and_act": self.for_all_runs(observe_and_act, axes=(0, 0, 0, 0, 0), donate=(1,)),
+                "conclude": self.for_all_runs(part.conclude, axes=(0, 0, 0, 0, aimed)),
             }
             self._evaluators[key] = self.config.build_host_envs(self.runs, episodes + (targets or episodes)), parts
         return self._evaluators[key]
@@ -135,12 +137,13 @@ class Host:
         light = without(runs, "replay", "scene")
         aims = jnp.asarray(envs.reset(keys ^ 1)[:, :count]) if targets is None else targets
         obs = jnp.asarray(envs.reset(keys))
-        z = part["plan"](light, aims)
-        stats, action = part["first"](light, obs, z)
+        pursued, path = part["plan"](light, aims), []
+        stats, action = part["first"](light, obs, pursued)
         for clock in range(envs.spec.horizon):
             out = envs.step(_finite_actions(action), keys, clock)
-            stats, action = part["turn"](light, stats, action, out, z)
-        return part["conclude"](light, stats, z, aims)
+            stats, action, place = part["observe_and_act"](light, stats, action, out, pursued)
+            path.append(np.asarray(place))
+        return part["conclude"](light, stats, np.stack(path, axis=1), pursued, aims)
 
     def record_episodes(self, runs: RunState, z: Array) -> np.ndarray:
         envs, keys = self.config.build_host_envs(self.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2

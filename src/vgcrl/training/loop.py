@@ -59,7 +59,7 @@ def train_loop(
     i, wall, chunk, speed = counters["iteration"], counters["wall"], 1, 0.0
     lines = read_lines(folder / "metrics.jsonl")
     last = lines[-1] if lines else {"step": -1}
-    aims = target_states.default(config.env, program.spec.obs_dim, config.evaluate_episodes)
+    aims = target_states.for_spec(config.env, program.spec, config.evaluate_episodes)
     events, clock = Events(folder / "events"), time.monotonic() - wall
     reported: set[int] = set()
 

@@ -15,14 +15,14 @@ from jax import Array
 
 from vgcrl.envs import Vectorised
 from vgcrl.measure import metrics
-from vgcrl.measure.rollout import Scene, episodes, pursue, sample_goals, trajectories
+from vgcrl.measure.rollout import Pursuit, Scene, episodes, pursue, sample_goals, trajectories
 from vgcrl.objective import learner
 from vgcrl.objective.agents.sac import Agent, acting, sac
 from vgcrl.objective.goals import GoalSpace, current
 from vgcrl.objective.learner import LearnerState
 from vgcrl.objective.methods import METHODS
 from vgcrl.objective.networks import INPUTS, Linear, Spectral
-from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView
+from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView, Standardiser
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs, Step, Transition, key_of_seed
 from vgcrl.training import replay
@@ -102,6 +102,7 @@ def build_components(config: Config) -> Components:
         discount=config.discount,
         target_rate=config.target_rate,
         target_entropy=config.target_entropy,
+        initial_alpha=config.initial_alpha,
         cumulant_dim=cumulant_dim,
         scale=INPUTS[config.inputs],
     )
@@ -117,9 +118,10 @@ def posterior(p: Components, key: Array, knobs: Knobs) -> PosteriorView:
     layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
     seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
     inputs = seen[METHODS[c.method].posterior_input]
-    build = Build(inputs, c.goal_dim, c.hidden, layer, c.sigma, c.components, KAPPA, p.spec.image)
+    build = Build(inputs, c.goal_dim, c.hidden, layer, c.sigma, c.components, KAPPA, p.spec.image, p.goals.log_prob)
+    standard = Standardiser.init(len(p.features)) if c.posterior_features == "standard" else None
     return PosteriorView(
-        POSTERIORS[c.posterior](key, build), p.features, METHODS[c.method].posterior_input, p.spec.action_dim
+        POSTERIORS[c.posterior](key, build), p.features, METHODS[c.method].posterior_input, p.spec.action_dim, standard
     )
 
 
@@ -253,22 +255,23 @@ def best(p: Components, run: RunState, obs: Array, z: Array) -> Array:
 class EvaluationParts(NamedTuple):
     """The parts of an evaluation around its episodes, for one run."""
 
-    plan: Callable[..., Array]  # run, targets -> goals
+    plan: Callable[..., Pursuit]  # run, targets
     act: Callable[..., Array]  # run, obs, z -> action, of one episode
     measure: Callable[..., Any]
     conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
 
 
 def evaluation_parts(p: Components, count: int) -> EvaluationParts:
-    def plan(run: RunState, targets: Array) -> Array:
+    def plan(run: RunState, targets: Array) -> Pursuit:
         return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
 
-    def act(run: RunState, obs: Array, z: Array) -> Array:
-        return best(p, run, obs, z)
+    def act(run: RunState, obs: Array, pursued: Pursuit) -> Array:
+        return best(p, run, obs, metrics.goal_now(p.goals, run.learner.q, obs, pursued))
 
-    def conclude(run: RunState, stats: Any, z: Array, targets: Array) -> dict[str, Any]:
-        out = metrics.conclude(p.goals, run.learner.q, p.spec, stats, z, targets)
-        return {**out, "train": run.info, "posterior": run.learner.q.learned()}
+    def conclude(run: RunState, stats: Any, path: Array, pursued: Pursuit, targets: Array) -> dict[str, Any]:
+        out = metrics.conclude(p.goals, run.learner.q, p.spec, stats, pursued, targets)
+        gone = {"path": path, "asked": targets[:, jnp.array(p.spec.place)]} if p.spec.place else {}
+        return {**out, **gone, "train": run.info, "posterior": run.learner.q.learned()}
 
     return EvaluationParts(plan, act, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
 
@@ -279,10 +282,10 @@ def evaluate(p: Components, run: RunState, targets: Array | None, count: int) ->
     key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
     if targets is None:
         _, targets = native_envs(p, run.knobs, count).reset(key_targets)
-    z = part.plan(run, targets)
-    for_all_runs = native_envs(p, run.knobs, z.shape[0])
-    stats = episodes(for_all_runs, partial(part.act, run), z, key_episodes, part.measure(run))
-    return part.conclude(run, stats, z, targets)
+    pursued = part.plan(run, targets)
+    envs = native_envs(p, run.knobs, pursued.aimed.shape[0])
+    stats, path = episodes(envs, partial(part.act, run), pursued, key_episodes, part.measure(run))
+    return part.conclude(run, stats, path, pursued, targets)
 
 
 def record_episodes(p: Components, run: RunState, z: Array) -> Array:

@@ -10,9 +10,10 @@ import numpy as np
 
 from vgcrl.envs import cores
 from vgcrl.measure.metrics import MOVING, interval
+from vgcrl.measure.places import PLACES, arrivals, coverage
 from vgcrl.training.program import Program
 
-SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING)
+SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES)
 
 
 def hardware() -> str:
@@ -25,14 +26,27 @@ def versions() -> dict[str, str]:
     return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
 
 
+def _places(out: dict[str, Any]) -> list[dict[str, float]]:
+    """Of every run, where its bodies went; takes the paths out of `out`. Nothing where places are not known."""
+    if "path" not in out:
+        return []
+    paths, asked = out.pop("path"), out.pop("asked")
+    own = paths.shape[2] - asked.shape[1]
+    return [
+        {"coverage": coverage(path[:, :own]), **arrivals(path[:, own:], aims)}
+        for path, aims in zip(paths, asked, strict=True)
+    ]
+
+
 def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
     """Per run, and over the seeds of each setting."""
     config = program.config
     seeds = range(config.seed, config.seed + config.seeds)
-    rows = []
+    rows, paths = [], _places(out)
     for r, (setting, seed) in enumerate((setting, seed) for setting in config.settings for seed in seeds):
         row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
         row |= {} if program.spec.velocity else dict.fromkeys(MOVING)
+        row |= paths[r] if paths else dict.fromkeys(PLACES)
         native = row["posterior"] and config.native
         facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
         row["posterior"] |= facts

@@ -14,6 +14,7 @@ import numpy as np
 
 from vgcrl.envs import Env, gymnasium_engine
 from vgcrl.errors import UsageError
+from vgcrl.measure.metrics import aim
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training import trainer
 from vgcrl.training.config import KNOBS, Config, resolve
@@ -69,6 +70,7 @@ class Policy:
         self.config, self.spec, self.goals = program.config, program.spec, program.goals
         self._best = jax.jit(lambda obs, z: program.best(run, obs, z))
         self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
+        self._aim = jax.jit(lambda obs, target: aim(self.goals, run.learner.q, obs, target))
 
     def _state(self, name: str, x: Any) -> jax.Array:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
@@ -88,8 +90,9 @@ class Policy:
         """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z."""
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
-        goal = self.goals.read(z) if z is not None else self._embed(self._state("goal_state", goal_state))
-        return self.spec.native(np.asarray(self._best(self._state("obs", obs), goal)))
+        here = self._state("obs", obs)
+        goal = self.goals.read(z) if z is not None else self._aim(here, self._state("goal_state", goal_state))
+        return self.spec.native(np.asarray(self._best(here, goal)))
 
 
 def load(run: str | Path, seed: int | None = None) -> Policy:

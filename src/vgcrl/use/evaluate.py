@@ -20,7 +20,7 @@ def evaluate_run(
     """Targets from `file`, else those shipped for the environment, else its own starts."""
     program, runs, counters = restore(folder, warn)
     config, width = program.config, program.spec.obs_dim
-    wanted = target_states.from_file(file, width) if file else target_states.default(config.env, width)
+    wanted = target_states.from_file(file, width) if file else target_states.for_spec(config.env, program.spec)
     missed, count = target_states.quality(config.env)
     if file is None and 2 * missed > count:
         warn(f"{config.env}: of the {count} experts behind the target states, {missed} missed the velocity asked for")

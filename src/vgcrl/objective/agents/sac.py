@@ -92,6 +92,7 @@ def sac(
     discount: float,
     target_rate: float,
     target_entropy: float,
+    initial_alpha: float = 1.0,
     cumulant_dim: int = 1,
     scale: Callable[[Array], Array] = INPUTS["raw"],
 ) -> Agent:
@@ -107,7 +108,7 @@ def sac(
         critics = jax.vmap(lambda k: MLP.init(k, (width + action_dim, *hidden, cumulant_dim)))(
             jax.random.split(key_critic)
         )
-        log_alpha = jnp.zeros(())
+        log_alpha = jnp.log(jnp.full((), initial_alpha))
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
     def act(state: SACState, obs: Array, z: Array, noise: Array) -> Array:

@@ -2,8 +2,9 @@
 
 from functools import partial
 
-from vgcrl.objective.posteriors.base import Build, Distribution, Posterior, PosteriorView
+from vgcrl.objective.posteriors.base import Build, Distribution, Posterior, PosteriorView, Standardiser
 from vgcrl.objective.posteriors.categorical import categorical
+from vgcrl.objective.posteriors.displacement import displacement
 from vgcrl.objective.posteriors.dynamics import dynamics
 from vgcrl.objective.posteriors.gaussian import gaussian
 from vgcrl.objective.posteriors.mixture import mixture
@@ -27,10 +28,23 @@ POSTERIORS = {
     "nonparametric": similarity,
     "nonparametric-conv": partial(similarity, conv=True),
     "vmf": von_mises_fisher,
+    "lsd": partial(displacement, bound="layers"),
+    "metra": partial(displacement, bound="time"),
+    "metra-discrete": partial(displacement, bound="time", categories=True),
+    "csf": partial(displacement, bound="contrast"),
 }
 
 # Those with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features that takes beyond the dimensions of a goal.
-LINEAR = {"categorical": 0, "vmf": 0, "state-fixed": 1, "linear-fixed": 1, "gaussian-fixed": 1}
+LINEAR = {
+    "categorical": 0,
+    "vmf": 0,
+    "lsd": 0,
+    "metra": 0,
+    "csf": 0,
+    "state-fixed": 1,
+    "linear-fixed": 1,
+    "gaussian-fixed": 1,
+}
 
 # Options that only some have: σ where it is a number of its own, not a network's.
 _SIGMA = {name: getattr(build, "keywords", {}).get("covariance") for name, build in POSTERIORS.items()}
@@ -39,4 +53,4 @@ OPTIONS = {
     "components": ("gmm",),
 }
 
-__all__ = ["LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "PosteriorView"]
+__all__ = ["LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "PosteriorView", "Standardiser"]

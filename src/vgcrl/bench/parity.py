@@ -1,0 +1,115 @@
+"""How far each engine ends from C MuJoCo after one environment step, and whether it ends there twice.
+
+`python -m vgcrl.bench.parity --out FILE` writes one row per body and engine that runs on this machine: the largest
+difference of any coordinate of qpos, median and 90 % quantile over states met under random actions, beside how far
+the step itself leads; the same of what is observed; whether the same steps give the same bits again.
+"""
+
+import argparse
+import platform
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.envs import bodies, mjx_engine, warp_engine
+from vgcrl.envs.contract import Env
+from vgcrl.envs.mjx_engine import BodyState, Simulation
+from vgcrl.errors import UsageError
+from vgcrl.files import atomic_write
+from vgcrl.training.logs import to_json
+
+STATES, AGAIN = 256, 20  # states that are stepped from; steps of the test of determinism
+HORIZON = 1000
+ENGINES = {
+    "mjx exact": partial(mjx_engine.build, physics="exact"),
+    "mjx fast": partial(mjx_engine.build, physics="fast"),
+    "warp": warp_engine.build,
+}
+
+
+def met(task: bodies.Task, count: int) -> tuple[BodyState, np.ndarray, np.ndarray, dict[str, int]]:
+    """States of C MuJoCo under random actions, the next action, the state it leads to, and the room contacts took."""
+    import mujoco
+
+    model, random = bodies.load(task), np.random.default_rng(0)
+    data, rows, after, actions = mujoco.MjData(model), [], [], []
+    room = {"contacts": 0, "rows": 0}
+    for i in range(count):
+        if i % 32 == 0:
+            mujoco.mj_resetData(model, data)
+            noise = random.uniform(-1, 1, model.nq), random.standard_normal(model.nv)
+            data.qpos[:], data.qvel[:] = bodies.start(task, model.qpos0, *noise)
+        for _ in range(random.integers(1, 12)):
+            data.ctrl[:] = random.uniform(*model.actuator_ctrlrange.T)
+            mujoco.mj_step(model, data, task.frames)
+            room = {"contacts": max(room["contacts"], data.ncon), "rows": max(room["rows"], data.nefc)}
+        rows.append([x.astype(np.float32) for x in (data.qpos, data.qvel, data.qacc_warmstart)])
+        actions.append(random.uniform(-1, 1, model.nu).astype(np.float32))
+        branch = mujoco.MjData(model)
+        branch.qpos[:], branch.qvel[:], branch.qacc_warmstart[:] = rows[-1]
+        low, high = model.actuator_ctrlrange.T
+        branch.ctrl[:] = (low + high) / 2 + (high - low) / 2 * actions[-1]
+        mujoco.mj_step(model, branch, task.frames)
+        after.append(np.concatenate([branch.qpos, bodies.observe(task, branch, False)]))
+    columns = (jnp.asarray(np.stack(x)) for x in zip(*rows, strict=True))
+    return BodyState(*columns), np.stack(actions), np.stack(after), room
+
+
+def _quantiles(x: np.ndarray) -> dict[str, float]:
+    return {"median": float(np.median(x)), "q90": float(np.quantile(x, 0.9)), "largest": float(x.max())}
+
+
+def compare(task: bodies.Task, env: Env, states: BodyState, actions: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+    sims = Simulation(states, jnp.zeros(len(actions), bool))
+    step = jax.jit(jax.vmap(lambda sim, action: env.step(sim, action, jax.random.key(0))))
+    sim, obs, _ = step(sims, jnp.asarray(actions))
+    width = states.qpos.shape[1]
+    moved = np.abs(np.asarray(states.qpos) - after[:, :width]).max(axis=1)
+
+    def repeat() -> np.ndarray:
+        now = sims
+        for _ in range(AGAIN):
+            now, _, _ = step(now, jnp.asarray(actions))
+        return np.asarray(now.body.qpos)
+
+    first, second = repeat(), repeat()
+    return {
+        "qpos": _quantiles(np.abs(np.asarray(sim.body.qpos) - after[:, :width]).max(axis=1)),
+        "observation": _quantiles(np.abs(np.asarray(obs) - after[:, width:]).max(axis=1)),
+        "step_length": _quantiles(moved),
+        "overflows": int(np.asarray(sim.overflow).sum()),
+        "same_bits_again": bool((first == second).all()),
+        "largest_difference_again": float(np.abs(first - second).max()),
+    }
+
+
+def parity() -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for name, task in bodies.TASKS.items():
+        states, actions, after, room = met(task, STATES)
+        for engine, build in ENGINES.items():
+            try:
+                env = build(task, STATES, horizon=HORIZON)
+            except UsageError as error:
+                rows.append({"env": name, "engine": engine, "not_run": str(error)})
+                continue
+            rows.append({"env": name, "engine": engine, "room": room, **compare(task, env, states, actions, after)})
+            print(rows[-1], flush=True)
+    device = f"{jax.devices()[0].device_kind}, {platform.machine()}"
+    return {"command": "python -m vgcrl.bench.parity", "device": device, "jax": jax.__version__, "rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, required=True)
+    out = parser.parse_args().out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(out, to_json(parity()) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""q(z|s, s') ∝ p(z) exp⟨φ(s') − φ(s), z⟩: LSD, METRA and CSF, which differ in what keeps φ from growing.
+
+Its normaliser is left out, so the reward log q − log p is the inner product itself.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from vgcrl.objective.distributions import Tilted
+from vgcrl.objective.networks import MLP, refresh
+from vgcrl.objective.posteriors.base import Build, Plain
+
+DUAL_START, SLACK = 30.0, 1e-3  # METRA's λ at first, and its ε
+WEIGHT, FRESH = 5.0, 256  # CSF's weight of the goals not pursued, and how many of them
+
+
+class ByLayers(eqx.Module):
+    """LSD: every layer of φ is bounded (`spectral_norm`), and nothing else is asked."""
+
+    def __call__(self, change: Array) -> Array:
+        return jnp.zeros(())
+
+    def refresh(self, key: Array) -> "ByLayers":
+        return self
+
+    def learned(self) -> dict[str, Array]:
+        return {}
+
+
+class ByTime(eqx.Module):
+    """METRA: ‖φ(s') − φ(s)‖² ≤ 1 for successive states, by a dual variable λ."""
+
+    log_dual: Array
+
+    def __call__(self, change: Array) -> Array:
+        """φ ascends λ·slack and λ descends it, in one maximisation."""
+        dual, slack = jnp.exp(self.log_dual), jnp.minimum(SLACK, 1 - jnp.sum(change**2))
+        return stop_gradient(dual) * slack - dual * stop_gradient(slack)
+
+    def refresh(self, key: Array) -> "ByTime":
+        return self
+
+    def learned(self) -> dict[str, Array]:
+        return {"dual": jnp.exp(self.log_dual)}
+
+
+class ByContrast(eqx.Module):
+    """CSF: the goal pursued is told apart from fresh goals of the prior."""
+
+    fresh: Array  # (FRESH, goal)
+
+    def __call__(self, change: Array) -> Array:
+        return -WEIGHT * (jax.nn.logsumexp(stop_gradient(self.fresh) @ change) - jnp.log(float(FRESH)))
+
+    def refresh(self, key: Array) -> "ByContrast":
+        x = jax.random.normal(key, self.fresh.shape)
+        return ByContrast(x / jnp.linalg.norm(x, axis=-1, keepdims=True))
+
+    def learned(self) -> dict[str, Array]:
+        return {}
+
+
+class Displacement(Plain):
+    phi: MLP
+    bound: Any
+    categories: int = eqx.field(static=True)  # 0: goals are vectors
+    log_prior: Any = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> Tilted:
+        s, after = jnp.split(x, 2)
+        change = self.phi(after) - self.phi(s)
+        return Tilted(change, self.bound(change), self.categories, self.log_prior)
+
+    def code(self, z: Array) -> Array:
+        """A category as a corner of a simplex around 0."""
+        k = self.categories
+        return z if not k else (jax.nn.one_hot(z, k) - 1 / k) * k / (k - 1)
+
+    def refresh(self, inputs: Array, key: Array) -> "Displacement":
+        return Displacement(refresh(self.phi), self.bound.refresh(key), self.categories, self.log_prior)
+
+    def learned(self) -> dict[str, Array]:
+        return self.bound.learned()
+
+
+def displacement(key: Array, build: Build, *, bound: str, categories: bool = False) -> Displacement:
+    bounds = {
+        "layers": ByLayers,
+        "time": lambda: ByTime(jnp.log(jnp.full((), DUAL_START))),
+        "contrast": lambda: ByContrast(jnp.zeros((FRESH, build.goals))),
+    }
+    phi = MLP.init(key, (build.features // 2, *build.hidden, build.goals), build.layer)
+    return Displacement(phi, bounds[bound](), build.goals if categories else 0, build.log_prior)
