@@ -12,7 +12,9 @@ from tiny import TINY
 from vgcrl.envs import Vectorised
 from vgcrl.objective.types import Step
 from vgcrl.training import host_program, program
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 
 class PointmassOnHost:
@@ -59,7 +61,7 @@ def leaves(tree):
 
 def test_a_program_does_not_grow_with_the_steps_between_updates():
     def size(ratio):
-        p = program.build_components(resolve(Config(**{**TINY, "envs": 1, "updates_per_step": ratio})))
+        p = program.build_components(resolve(Options(**{**TINY, "envs": 1, "updates_per_step": ratio})))
         run = jax.eval_shape(
             partial(program.init, p, obs=None), *jax.tree.map(lambda x: x[0], program.run_axis(p.config))
         )
@@ -73,7 +75,7 @@ def test_a_program_does_not_grow_with_the_steps_between_updates():
 )  # several updates an iteration; several steps
 def test_equals_the_native_loop(monkeypatch, ratio):
     """Simulating while the device learns changes nothing of what is computed, up to rounding: programs differ."""
-    config = resolve(Config(**{**TINY, "updates_per_step": ratio}))
+    config = resolve(Options(**{**TINY, "updates_per_step": ratio}))
     native = program.compile_native(config)
     runs = native.advance(native.init(), 0, 40)
     monkeypatch.setattr(Config, "build_host_envs", lambda *args: PointmassOnHost(*args))
@@ -89,7 +91,7 @@ def test_equals_the_native_loop(monkeypatch, ratio):
 
 
 def test_the_parts_compile_once():
-    config = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
+    config = resolve(Options(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
     host = host_program.Host(config)
     runs = host.init()
     for i in range(0, 60, 20):
@@ -102,7 +104,7 @@ def test_the_parts_compile_once():
 
 def test_runs_together_equal_runs_alone():
     """Up to rounding: products of one run and of two are not summed in the same order."""
-    both = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
+    both = resolve(Options(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
     alone = dataclasses.replace(both, seeds=1, seed=1)
     states = []
     for config in (both, alone):
@@ -117,7 +119,7 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
             return False
 
     monkeypatch.setattr(Config, "build_host_envs", lambda *args: Forgetful(*args))
-    host = host_program.Host(resolve(Config(**TINY)))
+    host = host_program.Host(resolve(Options(**TINY)))
     runs, drawn = host.init(), []
     for first in (0, 10):
         runs, exact = host.enter(host.advance(runs, first, 10), {})
@@ -128,7 +130,7 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
 
 def test_a_simulator_never_sees_what_is_no_number(monkeypatch):
     """In training, in an evaluation and in a path that is watched."""
-    config = resolve(Config(**TINY))
+    config = resolve(Options(**TINY))
     seen = []
 
     class Watched(PointmassOnHost):

@@ -18,10 +18,12 @@ from vgcrl.envs import Vectorised, cores
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import Transition
 from vgcrl.training import replay
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
 from vgcrl.training.devices import compiler_options
 from vgcrl.training.host_program import Host
+from vgcrl.training.options import Options
 from vgcrl.training.program import RunState, without
+from vgcrl.training.resolve import resolve
 
 OBS, ACTIONS, BATCH, WIDTH = 17, 6, 256, 256
 
@@ -38,7 +40,7 @@ def _per_second(run: Callable[[], float], seconds: float) -> float:
 
 
 def configuration(runs: int, goals: int, envs: int, ratio: float) -> Config:
-    make = partial(Config, "diayn", "HalfCheetah", engine="mujoco", hidden=(WIDTH, WIDTH), batch=BATCH)
+    make = partial(Options, "diayn", "HalfCheetah", engine="mujoco", hidden=(WIDTH, WIDTH), batch=BATCH)
     sizes = {"replay": 600_000, "random_steps": 1024, "steps": 10**9}
     try:
         return resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
@@ -91,7 +93,7 @@ class Training:
 
 def simulation_per_second(seconds: float, count: int) -> float:
     """HalfCheetah on all cores, observations assembled."""
-    config = resolve(Config("diayn", "HalfCheetah", engine="mujoco"))
+    config = resolve(Options("diayn", "HalfCheetah", engine="mujoco"))
     envs = config.build_host_envs(1, count)
     keys = np.zeros((1, 2), np.uint32)
     envs.reset(keys)
@@ -180,7 +182,7 @@ def bytes_per_second(seconds: float) -> float:
 
 def pointmass_per_second(seconds: float, count: int = 2_000) -> float:
     """The 2-D point mass with random actions, 256 side by side."""
-    env = Vectorised(resolve(Config()).build_env(), 256)
+    env = Vectorised(resolve(Options()).build_env(), 256)
 
     def body(i: jax.Array, state: Any) -> Any:
         key = jax.random.fold_in(jax.random.key(0), i)

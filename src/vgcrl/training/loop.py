@@ -12,7 +12,8 @@ from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
 from vgcrl.training import checkpoint
-from vgcrl.training.config import Config, flag, spoken
+from vgcrl.training.config import Config
+from vgcrl.training.fields import flag, spoken
 from vgcrl.training.logs import Display, Events, append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.run_folder import Run
