@@ -36,7 +36,7 @@ def test_method_contract(case):
     before = jax.device_get(runs.learner)
     runs = program.advance(runs, 0, 60)
     runs = program.advance(runs, 60, 13)
-    assert program.advance._cache_size() == 1, "acting and updating compile once"
+    assert program._advance._cache_size() == 1, "acting and updating compile once"
     record = summarise(program, jax.device_get(program.evaluate(runs, None)))
     count = program.config.seeds * len(program.config.settings)
     assert len(record["seeds"]) == count

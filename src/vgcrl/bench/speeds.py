@@ -20,7 +20,7 @@ from vgcrl.objective.types import Transition
 from vgcrl.training import replay
 from vgcrl.training.config import Config
 from vgcrl.training.devices import compiler_options
-from vgcrl.training.host_program import Host
+from vgcrl.training.host_program import HostProgram
 from vgcrl.training.options import Options
 from vgcrl.training.program import RunState, without
 from vgcrl.training.resolve import resolve
@@ -53,7 +53,7 @@ class Training:
 
     def __init__(self, config: Config):
         started = time.perf_counter()
-        self.host, self.config = Host(config), config
+        self.host, self.config = HostProgram(config), config
         self.state: RunState = self.host.init()
         self.done = 0
         first = -(-1024 // (config.schedule[0] * config.envs)) + 2

@@ -25,7 +25,7 @@ Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluat
 NOBODY: Evaluated = lambda runs, step: None  # noqa: E731
 
 
-def _check_finite(program: Program, runs: RunState) -> None:
+def check_finite(program: Program, runs: RunState) -> None:
     faults = np.asarray(runs.fault)
     for r, (step, env) in enumerate(faults):
         if step >= 0:
@@ -103,7 +103,7 @@ def train_loop(
                 runs = jax.block_until_ready(program.advance(runs, i, count))
             except Broken as error:
                 raise UsageError(f"{error}; the run stopped and its last checkpoint remains") from None
-            _check_finite(program, runs)
+            check_finite(program, runs)
             i += count
             seconds = time.monotonic() - started
             speed = count * size / seconds

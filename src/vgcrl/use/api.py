@@ -25,13 +25,13 @@ from vgcrl.training.run_folder import Run
 
 def make(env: str = "pointmass", **options: Any) -> Any:
     """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
-    config = resolve(_to_options({"env": env, **options}))
+    config = resolve(to_options({"env": env, **options}))
     if config.native:
         return config.build_env()
     return gymnasium_engine.single(env, config.horizon, bool(config.terminate), bool(config.positions))
 
 
-def _to_options(values: dict[str, Any]) -> Options:
+def to_options(values: dict[str, Any]) -> Options:
     """Numbers of NumPy, whole floats, lists, and single values for options that take several, as options have them."""
 
     def number(x: Any, kind: type) -> Any:
@@ -52,7 +52,7 @@ def _to_options(values: dict[str, Any]) -> Options:
 
 def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
     """Train `method`; options are those of `vgcrl train`, with underscores. Knobs take a number or several."""
-    return trainer.start(_to_options({"method": method, **options}), None if out is None else Path(out), quiet=quiet)
+    return trainer.start(to_options({"method": method, **options}), None if out is None else Path(out), quiet=quiet)
 
 
 class Policy:
@@ -89,6 +89,11 @@ class Policy:
 def load(run: str | Path, seed: int | None = None) -> Policy:
     """The policy of one seed of a run directory (the first unless told), from its newest sound checkpoint."""
     program, runs, _ = trainer.restore(Path(run), lambda text: print(text, file=sys.stderr))
+    return policy_of(program, runs, seed)
+
+
+def policy_of(program: Program, runs: RunState, seed: int | None) -> Policy:
+    """Of one seed of the runs, the first unless told."""
     first, count = program.config.seed, program.config.seeds * len(program.config.settings)
     seed = first if seed is None else seed
     if not first <= seed < first + program.config.seeds:
