@@ -10,6 +10,7 @@ import vgcrl
 from tiny import TINY
 from vgcrl.envs.pointmass import ARENA
 from vgcrl.training import trainer
+from vgcrl.training.resolve import resolve
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,8 @@ def test_lgr_of_a_gymnasium_environment():
 
 
 def test_numbers_of_numpy_and_whole_floats_are_numbers(monkeypatch):
-    monkeypatch.setattr(trainer, "start", lambda config, *_, **__: json.loads(config.to_json()))  # as a run is saved
+    saved = lambda given, *_, **__: json.loads(resolve(given).to_json())  # noqa: E731
+    monkeypatch.setattr(trainer, "start", saved)
     given = TINY | {"steps": 1.6e2, "envs": np.int64(4), "spectral_norm": np.array([0.0, 2.0]), "seeds": 1}
     config = vgcrl.train("diayn", features=[0, 1], learning_rate=np.array(1e-3), **given)
     assert (config["steps"], config["envs"], config["features"]) == (160, 4, "0,1")

@@ -25,7 +25,7 @@ out = Path(sys.argv[1])
 for env, options in json.loads(sys.argv[2]).items():
     vgcrl.train("diayn", env=env, out=out / env, quiet=True, **options)
     program, runs, _ = trainer.restore(out / env, print)
-    after = program.advance(program.enter(runs, program.save_worlds())[0], 40, 1)
+    after = program.advance(program.enter(runs, program.save_envs())[0], 40, 1)
     leaves = jax.tree.leaves(after)
     print(json.dumps([len(jax.devices()), sorted({len(x.sharding.device_set) for x in leaves})]))
 """

@@ -1,6 +1,5 @@
 """Verdicts from known numbers, and an experiment that is interrupted, continued and not repeated."""
 
-import dataclasses
 import json
 import re
 import shutil
@@ -17,7 +16,8 @@ from vgcrl.experiments.spectral import finding, roughness
 from vgcrl.measure.metrics import interval
 from vgcrl.show.report import markdown
 from vgcrl.show.tables import with_interval
-from vgcrl.training.config import resolve
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 RESULTS = Path(__file__).parents[1] / "results"
 README = (RESULTS.parent / "README.md").read_text()
@@ -66,9 +66,9 @@ def test_paper_tables_are_complete():
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_resolves(name, quick):
-    for config in EXPERIMENTS[name].runs(quick).values():
-        resolved = resolve(config)
-        assert resolve(resolved) == resolved
+    for options in EXPERIMENTS[name].runs(quick).values():
+        resolved = resolve(options)
+        assert resolve(Options.of(resolved)) == resolved
         assert quick or resolved.seeds * len(resolved.settings) >= 3
 
 
@@ -78,7 +78,7 @@ def small(monkeypatch):
     original = EXPERIMENTS["windy"].runs
 
     def runs(quick):
-        return {k: dataclasses.replace(config, **TINY) for k, config in original(quick).items()}
+        return {k: options | TINY for k, options in original(quick).items()}
 
     monkeypatch.setitem(EXPERIMENTS, "windy", EXPERIMENTS["windy"]._replace(runs=runs))
     return runs

@@ -1,6 +1,5 @@
 """Velocity experts and the target states they leave: files, choice of states, the command, what ships."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -11,7 +10,8 @@ from vgcrl.cli import main
 from vgcrl.envs.bodies import TASKS
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 from vgcrl.use import experts
 
 
@@ -21,7 +21,7 @@ def test_the_closest_seed_is_the_expert():
     path = np.zeros((2, 41, 3, 2))
     path[0, 20:, :, 1], path[1, 20:, :, 1] = [-0.9, 0.5, 1.0], [-0.5, 0.1, 1.9]
     path[..., 0] = np.arange(41)[None, :, None]
-    spec = resolve(Config()).specification._replace(velocity=(1,))
+    spec = resolve(Options()).specification._replace(velocity=(1,))
     states, _, achieved, steps, fell, facts = experts.choose(path, asked, spec, 7, {"env": "x"})
     assert (steps == 7).all()
     assert not fell.any()
@@ -88,7 +88,7 @@ def test_the_command(tmp_path, capsys):
 
 
 def test_the_recorded_command_asks_for_the_same():
-    given = dataclasses.replace(experts.EXPERT, env="Ant", steps=5000, seeds=1, terminate=True, alive_bonus=8.0)
+    given = experts.EXPERT | Options(env="Ant", steps=5000, seeds=1, terminate=True, alive_bonus=8.0)
     config = experts.configuration(given)
     words = experts.command(config).split()
     assert words[:2] == ["vgcrl", "experts"]
@@ -113,7 +113,7 @@ SHIPPED = [name for name in TASKS if target_states.shipped(name)]
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_ships_fits_its_environment(name):
     found = target_states.read(target_states.shipped(name))
-    spec = resolve(Config(env=name)).specification
+    spec = resolve(Options(env=name)).specification
     count = len(experts.SPEEDS) ** len(spec.velocity)
     assert found.asked.shape == found.achieved.shape == (count, len(spec.velocity))
     assert found.states.shape == (count * experts.STATES, spec.obs_dim)

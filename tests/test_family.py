@@ -13,7 +13,8 @@ from vgcrl.objective.goals import Visited, current
 from vgcrl.objective.networks import Convolutions, Linear
 from vgcrl.objective.posteriors import POSTERIORS, Build
 from vgcrl.objective.posteriors.nonparametric import MEMORY
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -145,5 +146,5 @@ def test_what_cannot_be_is_refused_with_the_reason(words, said, capsys, tmp_path
 @pytest.mark.parametrize(("env", "poses"), [("pointmass", "0,1"), ("HalfCheetah", "0,1,2,3,4,5,6,7")])
 def test_goals_of_discern_are_what_a_picture_shows(env, poses):
     """Poses can be held, the fastest movements ever seen cannot."""
-    assert resolve(Config("discern", env)).features == poses
-    assert resolve(Config("discern", env, features="1,0")).features == "1,0"
+    assert resolve(Options("discern", env)).features == poses
+    assert resolve(Options("discern", env, features="1,0")).features == "1,0"

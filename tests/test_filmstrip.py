@@ -10,7 +10,8 @@ from tiny import TINY
 from vgcrl.envs import bodies
 from vgcrl.show import filmstrip
 from vgcrl.training import host_program
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 KEYS = np.array([[1, 2]], np.uint32)
 
@@ -24,13 +25,13 @@ def episodes(env, skills=3, steps=12):
     """Constant actions of different strength, one per skill."""
     width = bodies.load(bodies.TASKS[env]).nu
     return filmstrip.record(
-        Config(env=env), lambda obs, z: np.tile(z[:, None], width), np.linspace(-1, 1, skills), KEYS, steps
+        resolve(Options(env=env)), lambda obs, z: np.tile(z[:, None], width), np.linspace(-1, 1, skills), KEYS, steps
     )
 
 
 def compiled(method, **changes):
     options: dict[str, Any] = TINY | {"envs": 2, "seeds": 1, "horizon": 50} | changes
-    program = host_program.compile_config(resolve(Config(method, "HalfCheetah", engine="mujoco", **options)))
+    program = host_program.compile_config(resolve(Options(method, "HalfCheetah", engine="mujoco", **options)))
     return program, jax.tree.map(lambda x: x[0], program.init())
 
 
@@ -142,4 +143,4 @@ def test_skills_of_a_run(method, first):
 
 def test_a_point_is_no_body():
     options: dict[str, Any] = TINY
-    assert not filmstrip.is_body(host_program.compile_config(resolve(Config(**options))))
+    assert not filmstrip.is_body(host_program.compile_config(resolve(Options(**options))))

@@ -19,7 +19,8 @@ from vgcrl.envs import bodies, find, gymnasium_engine
 from vgcrl.envs.contract import Broken, generator
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 ECHO = "foreign_envs:Echo-v0"
 KEYS = np.array([[1, 2], [3, 4]], np.uint32)
@@ -247,7 +248,7 @@ def test_refusals(name, words):
 
 
 def test_a_range_that_is_a_point_is_no_range_for_goals():
-    one_line(lambda: resolve(Config("gcrl", "foreign_envs:Flat-v0")), "--features: dimension 1", "no known range")
+    one_line(lambda: resolve(Options("gcrl", "foreign_envs:Flat-v0")), "--features: dimension 1", "no known range")
 
 
 def test_a_time_step_that_cannot_be_told():

@@ -27,8 +27,8 @@ from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE
 from vgcrl.experiments.entries import entries
 from vgcrl.show.tables import with_interval
 from vgcrl.training import logs, loop, summary
-from vgcrl.training.config import resolve
 from vgcrl.training.logs import to_json
+from vgcrl.training.resolve import resolve
 
 RESULTS = Path(__file__).parents[1] / "results"
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
@@ -46,7 +46,7 @@ def test_every_published_row_is_one_setting_of_one_program(name):
     jobs = [job for job in grid.jobs(which, Request()) if "aside" not in job.rows[0]]
     assert len({job.name for job in jobs}) == len(jobs)
     for job in jobs:
-        config = resolve(job.config)
+        config = resolve(job.options)
         assert config.steps == 10_000_000
         assert config.seeds == 3
         assert (config.envs, config.updates_per_step) == (128, 0.125 if config.env == "HalfCheetah" else 0.5)
@@ -68,7 +68,7 @@ def test_every_published_row_is_one_setting_of_one_program(name):
 
 def test_early_training_has_one_environment_and_all_techniques():
     (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "early" in job.name)
-    config = resolve(job.config)
+    config = resolve(job.options)
     assert (config.envs, config.updates_per_step, config.goal_dim, config.steps) == (1, 1.0, 200, 100_000)
     assert [(s["relabel_fraction"], s["spectral_norm"]) for s in config.settings] == [
         (0, 0),
@@ -77,12 +77,12 @@ def test_early_training_has_one_environment_and_all_techniques():
         (0.5, 2),
     ]
     (short,) = (job for job in grid.jobs(discrete.GRID, Request(steps=1000)) if "early" in job.name)
-    assert resolve(short.config).steps == 1000
+    assert resolve(short.options).steps == 1000
 
 
 def test_skills_that_move_differ_from_the_table_in_what_q_sees_only():
     jobs = {job.name: job for job in grid.jobs(discrete.GRID, Request(steps=1000))}
-    one, other = (dataclasses.asdict(resolve(jobs[f"HalfCheetah-G10{x}"].config)) for x in ("", "-velocity"))
+    one, other = (dataclasses.asdict(resolve(jobs[f"HalfCheetah-G10{x}"].options)) for x in ("", "-velocity"))
     assert {k: v for k, v in other.items() if v != one[k]} == {"features": "velocity"}
 
 
@@ -129,7 +129,7 @@ def row(env="Ant", size=200, posterior="categorical", p_her=0, sn=0, **numbers):
 
 def fake(rows, **final):
     """A job and its cell: metric -> (setting, seed)."""
-    job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Request())[0].config)
+    job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Request())[0].options)
     final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
     cell = {
@@ -262,7 +262,7 @@ def test_both_machines_are_told_where_there_were_two(measured, reported):
 
 
 def test_a_program_takes_as_long_as_one_like_it_did():
-    config = resolve(grid.jobs(discrete.GRID, Request(steps=1_000_000, seeds=2))[0].config)
+    config = resolve(grid.jobs(discrete.GRID, Request(steps=1_000_000, seeds=2))[0].options)
     assert planning.seconds(config, []) == (planning.assumed(config), False)
     cell = {"config": json.loads(config.to_json()), "hardware": summary.hardware()}
     cell |= {"runs": 8, "steps": 500_000, "wall_seconds": 100.0}
@@ -501,10 +501,10 @@ def test_a_program_that_another_process_trains_is_waited_for(small, tmp_path, ca
 def test_one_program_that_fails_does_not_stop_the_others(small, tmp_path, capsys, monkeypatch, kind):
     original = grid.train
 
-    def train(config, folder):
-        if config.goal_dim == 2:
+    def train(options, folder):
+        if options["goal_dim"] == 2:
             raise kind("observation not finite")
-        return original(config, folder)
+        return original(options, folder)
 
     monkeypatch.setattr(grid, "train", train)
     assert run(tmp_path) == 2
@@ -556,12 +556,12 @@ def test_the_plan_is_all_that_a_dry_run_does(tmp_path, capsys):
 
 
 def made(jobs, **config):
-    return {job.name: {"config": dataclasses.asdict(job.config) | config} for job in jobs}
+    return {job.name: {"config": dict(job.options) | config} for job in jobs}
 
 
 def test_the_commands_told_are_those_that_make_what_there_is():
     every = grid.jobs(discrete.GRID, Request())
-    bodies = {env: [job for job in every if job.config.env == env] for env in ("HalfCheetah", "Ant", "Humanoid")}
+    bodies = {env: [job for job in every if job.options["env"] == env] for env in ("HalfCheetah", "Ant", "Humanoid")}
 
     def reported(found):
         return grid.commands("discrete", discrete.GRID, every, found, False)
@@ -582,7 +582,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
         for job in grid.select(jobs, Request(env=args.env, goal_dim=args.goal_dim)):
             if "aside" not in job.rows[0]:
                 scales = {k: found[job.name]["config"][k] for k in grid.SCALES}
-                assert {k: getattr(job.config, k) for k in grid.SCALES} == scales
+                assert {k: job.options[k] for k in grid.SCALES} == scales
 
 
 @pytest.mark.parametrize("name", GRIDS)

@@ -12,7 +12,10 @@ from tiny import TINY
 from vgcrl.envs import Vectorised
 from vgcrl.objective.types import Step
 from vgcrl.training import host_program, program
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
+from vgcrl.training.native_program import NativeProgram
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 
 class PointmassOnHost:
@@ -59,7 +62,7 @@ def leaves(tree):
 
 def test_a_program_does_not_grow_with_the_steps_between_updates():
     def size(ratio):
-        p = program.build_components(resolve(Config(**{**TINY, "envs": 1, "updates_per_step": ratio})))
+        p = program.build_components(resolve(Options(**{**TINY, "envs": 1, "updates_per_step": ratio})))
         run = jax.eval_shape(
             partial(program.init, p, obs=None), *jax.tree.map(lambda x: x[0], program.run_axis(p.config))
         )
@@ -73,11 +76,11 @@ def test_a_program_does_not_grow_with_the_steps_between_updates():
 )  # several updates an iteration; several steps
 def test_equals_the_native_loop(monkeypatch, ratio):
     """Simulating while the device learns changes nothing of what is computed, up to rounding: programs differ."""
-    config = resolve(Config(**{**TINY, "updates_per_step": ratio}))
-    native = program.compile_native(config)
+    config = resolve(Options(**{**TINY, "updates_per_step": ratio}))
+    native = NativeProgram(config)
     runs = native.advance(native.init(), 0, 40)
     monkeypatch.setattr(Config, "build_host_envs", lambda *args: PointmassOnHost(*args))
-    host = host_program.Host(config)
+    host = host_program.HostProgram(config)
     others = host.advance(host.init(), 0, 25)
     others = host.advance(others, 25, 15)
     close = partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4)
@@ -89,8 +92,8 @@ def test_equals_the_native_loop(monkeypatch, ratio):
 
 
 def test_the_parts_compile_once():
-    config = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
-    host = host_program.Host(config)
+    config = resolve(Options(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
+    host = host_program.HostProgram(config)
     runs = host.init()
     for i in range(0, 60, 20):
         runs = host.advance(runs, i, 20)
@@ -102,11 +105,11 @@ def test_the_parts_compile_once():
 
 def test_runs_together_equal_runs_alone():
     """Up to rounding: products of one run and of two are not summed in the same order."""
-    both = resolve(Config(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
+    both = resolve(Options(env="HalfCheetah", **{**TINY, "horizon": 20, "replay": 4000}))
     alone = dataclasses.replace(both, seeds=1, seed=1)
     states = []
     for config in (both, alone):
-        host = host_program.Host(config)
+        host = host_program.HostProgram(config)
         states.append(host.advance(host.init(), 0, 10))
     np.testing.assert_allclose(states[0].scene.obs[1], states[1].scene.obs[0], rtol=1e-3, atol=1e-3)
 
@@ -117,7 +120,7 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
             return False
 
     monkeypatch.setattr(Config, "build_host_envs", lambda *args: Forgetful(*args))
-    host = host_program.Host(resolve(Config(**TINY)))
+    host = host_program.HostProgram(resolve(Options(**TINY)))
     runs, drawn = host.init(), []
     for first in (0, 10):
         runs, exact = host.enter(host.advance(runs, first, 10), {})
@@ -128,7 +131,7 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
 
 def test_a_simulator_never_sees_what_is_no_number(monkeypatch):
     """In training, in an evaluation and in a path that is watched."""
-    config = resolve(Config(**TINY))
+    config = resolve(Options(**TINY))
     seen = []
 
     class Watched(PointmassOnHost):
@@ -137,7 +140,7 @@ def test_a_simulator_never_sees_what_is_no_number(monkeypatch):
             return super().step(action, keys, clock)
 
     monkeypatch.setattr(Config, "build_host_envs", lambda c, runs, count: Watched(c, runs, count))
-    host = host_program.Host(config)
+    host = host_program.HostProgram(config)
     runs = host.init()
     lost = jax.tree.map(lambda x: x * jnp.nan, runs.learner.agent.actor)
     runs = runs._replace(learner=runs.learner._replace(agent=runs.learner.agent._replace(actor=lost)))

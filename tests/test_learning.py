@@ -17,8 +17,9 @@ from vgcrl.objective.agents.sac import sac, sample_action, values
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import adam_init, adam_step
 from vgcrl.objective.types import Transition
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.options import Options
 from vgcrl.training.program import build_components
+from vgcrl.training.resolve import resolve
 
 
 def test_adam_equals_optax():
@@ -101,7 +102,7 @@ def test_probe_a_small_goal_beside_large_numbers(inputs, low, high):
 def test_inputs_are_a_setting_of_a_run():
     """A run with symlog acts on numbers as a raw one does on their logarithms."""
     config = {"method": "gcrl", "env": "pointmass", "steps": 1000, "hidden": (8, 8)}
-    parts, other = (build_components(resolve(Config(**config, inputs=how))) for how in INPUTS)
+    parts, other = (build_components(resolve(Options(**config, inputs=how))) for how in INPUTS)
     raw, logarithmic, state = parts.agent, other.agent, parts.agent.init(jax.random.key(0))
     obs, z = jnp.linspace(-40.0, 5.0, parts.spec.obs_dim), jnp.linspace(-3.0, 0.5, parts.goals.dim)
     seen = [INPUTS["symlog"](x) for x in (obs, z)]

@@ -7,8 +7,9 @@ import pytest
 from tiny import TINY
 from vgcrl.objective.methods import METHODS
 from vgcrl.objective.posteriors import POSTERIORS
-from vgcrl.training.config import Config, resolve
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import summarise
 
 VARIANTS = {
@@ -30,12 +31,12 @@ SLOW = ("full, anywhere", "windy full covariance", "mixture, HER, later")  # par
 def test_method_contract(case):
     """Trains, evaluates, summarises; every number is finite, every part of λ that should move has moved."""
     method, changes = CASES[case]
-    program = compile_config(resolve(Config(method=method, **{**TINY, **changes})))
+    program = compile_config(resolve(Options(method=method, **{**TINY, **changes})))
     runs = program.init()
     before = jax.device_get(runs.learner)
     runs = program.advance(runs, 0, 60)
     runs = program.advance(runs, 60, 13)
-    assert program.advance._cache_size() == 1, "acting and updating compile once"
+    assert program._advance._cache_size() == 1, "acting and updating compile once"
     record = summarise(program, jax.device_get(program.evaluate(runs, None)))
     count = program.config.seeds * len(program.config.settings)
     assert len(record["seeds"]) == count
@@ -60,14 +61,14 @@ def test_registries_agree():
 
 def test_a_swept_learning_rate_takes_that_of_q_along():
     """Each run as it would be alone."""
-    alone = [resolve(Config("agcrl", learning_rate=(x,))).posterior_learning_rate[0] for x in (1e-4, 1e-3)]
-    assert resolve(Config("agcrl", learning_rate=(1e-4, 1e-3))).posterior_learning_rate == tuple(alone)
+    alone = [resolve(Options("agcrl", learning_rate=(x,))).posterior_learning_rate[0] for x in (1e-4, 1e-3)]
+    assert resolve(Options("agcrl", learning_rate=(1e-4, 1e-3))).posterior_learning_rate == tuple(alone)
 
 
 def test_knobs_differ_per_run_inside_one_program():
     """A learning rate of zero freezes one run and not the other; both share seed and program."""
     rates = {"learning_rate": (0.0, 1e-3), "posterior_learning_rate": (1e-3, 0.0)}
-    program = compile_config(resolve(Config(**{**TINY, **rates, "seeds": 1})))
+    program = compile_config(resolve(Options(**{**TINY, **rates, "seeds": 1})))
     runs = program.init()
     start = jax.device_get(runs.learner)
     end = jax.device_get(program.advance(runs, 0, 60).learner)
@@ -85,7 +86,7 @@ def test_knobs_differ_per_run_inside_one_program():
 
 def test_spectral_bound_holds_in_training_and_differs_per_run():
     changes = {"spectral_norm": (0.5, 2.0, 0.0), "seeds": 1, "posterior_learning_rate": 3 * (3e-2,), "hidden": (16,)}
-    program = compile_config(resolve(Config(**{**TINY, **changes})))
+    program = compile_config(resolve(Options(**{**TINY, **changes})))
     runs = program.init()
     for i in range(0, 150, 50):
         runs = program.advance(runs, i, 50)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from vgcrl.envs import ENVS, Vectorised, pointmass
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 DIMS = 3
 
@@ -89,7 +90,7 @@ def test_paper_profiles():
 @pytest.mark.parametrize("name", [name for name, row in ENVS.items() if "jax" in row.engines])
 def test_environment_contract(name):
     """Shapes, ranges, fresh starts, and the true successor kept apart from the observation after a reset."""
-    env = resolve(Config(env=name)).build_env()
+    env = resolve(Options(env=name)).build_env()
     spec, many = env.spec, Vectorised(env, 4)
     assert len(spec.low) == len(spec.high) == spec.obs_dim
     assert set(spec.position) | set(spec.velocity) | set(spec.features) <= set(range(spec.obs_dim))
@@ -114,8 +115,8 @@ def test_environment_contract(name):
 
 
 def test_projection_is_applied_to_positions_and_velocities():
-    plain = resolve(Config(env="pointmass")).build_env()
-    seen = resolve(Config(env="projected-pointmass", projection_dim=5, projection_seed=(3,))).build_env()
+    plain = resolve(Options(env="pointmass")).build_env()
+    seen = resolve(Options(env="projected-pointmass", projection_dim=5, projection_seed=(3,))).build_env()
     w = np.array(seen.spec.facts["projection"])
     assert w.shape == (5, 2)
     (sim, raw), (_, obs) = plain.reset(jax.random.key(0)), seen.reset(jax.random.key(0))
@@ -124,5 +125,5 @@ def test_projection_is_applied_to_positions_and_velocities():
     _, raw, _ = plain.step(sim, action, jax.random.key(1))
     _, obs, _ = seen.step(sim, action, jax.random.key(1))
     np.testing.assert_allclose(obs, np.concatenate([w @ raw[:2], w @ raw[2:]]), rtol=1e-4, atol=1e-5)
-    other = resolve(Config(env="projected-pointmass", projection_dim=5, projection_seed=(4,))).build_env()
+    other = resolve(Options(env="projected-pointmass", projection_dim=5, projection_seed=(4,))).build_env()
     assert not np.allclose(w, other.spec.facts["projection"])

@@ -14,9 +14,10 @@ from vgcrl.objective.networks import Linear
 from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import Knobs, Transition
-from vgcrl.training.config import Config, resolve
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
 from vgcrl.training.program import build_components, policy
+from vgcrl.training.resolve import resolve
 
 D = 3
 SPACES = {"categorical": Discrete(D), "vmf": Sphere(D), "gaussian-fixed": TanhBox(D)}
@@ -101,7 +102,7 @@ def test_vector_and_scalar_critics_agree_on_a_probe():
 
 
 def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
-    config = resolve(Config("visr", envs=2, hidden=(8, 8), batch=8, replay=1000, seeds=1, gpi=7))
+    config = resolve(Options("visr", envs=2, hidden=(8, 8), batch=8, replay=1000, seeds=1, gpi=7))
     program, parts = compile_config(config), build_components(config)
     run = jax.tree.map(lambda x: x[0], program.init())
     obs, z = jnp.array([0.5, -0.3, 0.1, 0.2]), jnp.array([1.0, 0.0])

@@ -22,8 +22,10 @@ from vgcrl.cli import main
 from vgcrl.envs import ENVS, Env
 from vgcrl.show import figures
 from vgcrl.training import checkpoint, loop, run_folder, trainer
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 
 def newest(run: Path) -> Path:
@@ -351,7 +353,7 @@ def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
 )
 def test_where_nothing_will_be_learned_it_is_told(changes, reported, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(loop, "train_loop", lambda *_: None)
-    trainer.start(Config(**TINY | {"updates_per_step": 1.0} | changes), tmp_path / "run")
+    trainer.start(Options(**TINY | {"updates_per_step": 1.0} | changes), tmp_path / "run")
     said = capsys.readouterr().err
     assert said.strip() == (f"nothing will be learned: {reported}" if reported else "")
 
@@ -389,7 +391,7 @@ def test_code_in_the_folder_of_a_run_is_known_as_such(tmp_path, monkeypatch):
 def test_a_folder_of_its_own(tmp_path, monkeypatch):
     """Unless told; also where another process has just taken the name."""
     monkeypatch.chdir(tmp_path)
-    config = resolve(Config())
+    config = resolve(Options())
     taken = [run_folder.fresh_folder(config) for _ in range(3)]
     assert [str(p) for p in taken] == ["runs/diayn-pointmass", "runs/diayn-pointmass-2", "runs/diayn-pointmass-3"]
     assert all(p.is_dir() for p in taken)

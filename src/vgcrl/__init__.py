@@ -7,11 +7,12 @@ if TYPE_CHECKING:
     from vgcrl.errors import UsageError
     from vgcrl.training.run_folder import Run
     from vgcrl.use.api import Policy, lgr, load, make, train
+    from vgcrl.use.compiled import compile
 
-__all__ = ["Policy", "Run", "UsageError", "lgr", "load", "make", "train"]
+__all__ = ["Policy", "Run", "UsageError", "compile", "lgr", "load", "make", "train"]
 __version__ = "0.1.0"
 
-_ELSEWHERE = {"UsageError": "errors", "Run": "training.run_folder"}
+_ELSEWHERE = {"UsageError": "errors", "Run": "training.run_folder", "compile": "use.compiled"}
 
 
 def __getattr__(name: str) -> Any:

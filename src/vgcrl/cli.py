@@ -1,7 +1,6 @@
 """The command line. Bad input is one line on stderr and exit code 2, before anything is written."""
 
 import argparse
-import dataclasses
 import importlib.util
 import io
 import os
@@ -21,7 +20,9 @@ from vgcrl.errors import UsageError, hint
 from vgcrl.measure import target_states
 from vgcrl.measure.target_states import TOLERANCE, Experts
 from vgcrl.show.tables import Table, aligned, metrics_table
-from vgcrl.training.config import EPISODES, KNOBS, LARGEST, Config, flag, one_of
+from vgcrl.training.config import DEFAULTS, EPISODES, FIELDS, KNOBS
+from vgcrl.training.fields import LARGEST, Kind, described, flag, help_of, kind_of, one_of
+from vgcrl.training.options import Options
 from vgcrl.use.experts import EXPERT, FIXED, experts
 
 LISTED = ("methods", "envs", "experiments", "targets")
@@ -57,31 +58,35 @@ def _yes_no(text: str) -> bool:
     return words[text.lower()]
 
 
-_PARSERS: dict[Any, Callable[[str], Any]] = {
+_PARSERS: dict[type, Callable[[str], Any]] = {
     int: _number(int, "an integer"),
     float: _number(float, "a number"),
     str: str,
     bool: _number(_yes_no, "yes or no"),
-    tuple[float, ...]: _number(_several(float), "numbers separated by commas"),
-    tuple[int, ...]: _number(_several(int), "integers separated by commas"),
 }
 
 
-def _add_config(parser: argparse.ArgumentParser, given: Config, fixed: tuple[str, ...] = ()) -> None:
-    """An option for every field that is not fixed, with the defaults of `given`."""
-    for field in (field for field in dataclasses.fields(Config) if field.name not in fixed):
-        help, default = field.metadata["help"], getattr(given, field.name)
-        if default is not None:
-            shown = ",".join(f"{x:g}" for x in default) if isinstance(default, tuple) else default
-            help += f" [{shown}]"
-        if field.name in KNOBS:
+def _parser_of(kind: Kind) -> Callable[[str], Any]:
+    if not kind.several:
+        return _PARSERS[kind.each]
+    return _number(_several(kind.each), f"{'integers' if kind.each is int else 'numbers'} separated by commas")
+
+
+def _add_options(parser: argparse.ArgumentParser, usual: Options, fixed: tuple[str, ...] = ()) -> None:
+    """Every option that is not fixed; `usual` are those of the command, unless told."""
+    defaults = DEFAULTS | dict(usual)
+    for name, field in FIELDS.items():
+        help = help_of(field)
+        if defaults.get(name) is not None:
+            default = defaults[name]
+            help += f" [{','.join(f'{x:g}' for x in default) if isinstance(default, tuple) else default}]"
+        if name in KNOBS:
             help += "; several values, separated by commas, are run side by side"
-        kind = _PARSERS[field.type]
-        if field.name == "method":
-            parser.add_argument("method", nargs="?", default=default, metavar="METHOD", help=help)
-        else:
-            metavar = field.metadata["metavar"] or field.name.split("_")[-1].upper()
-            parser.add_argument(flag(field.name), type=kind, default=default, metavar=metavar, help=help)
+        if name == "method" and name not in fixed:
+            parser.add_argument("method", nargs="?", metavar="METHOD", help=help)
+        elif name not in fixed:
+            metavar = described(field).metavar or name.split("_")[-1].upper()
+            parser.add_argument(flag(name), type=_parser_of(kind_of(field)), metavar=metavar, help=help)
 
 
 def _whole(text: str, most: int = LARGEST) -> int:
@@ -104,7 +109,7 @@ def parser() -> Parser:
         return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
 
     train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
-    _add_config(train, Config())
+    _add_options(train, Options())
     train.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
     resume = command("resume", "continue exactly where a run stopped or was killed")
     resume.add_argument("dir", type=Path, metavar="DIR")
@@ -118,7 +123,7 @@ def parser() -> Parser:
     evaluate.add_argument("--json", action="store_true", help="print one JSON object")
     expert = command("experts", "target states for LGR from velocity-tracking experts")
     expert.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
-    _add_config(expert, EXPERT, (*FIXED, "env"))
+    _add_options(expert, EXPERT, (*FIXED, "env"))
     expert.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
@@ -179,15 +184,14 @@ def _finish(run: Any) -> int:
     return 0
 
 
-def _config(args: argparse.Namespace, given: Config) -> Config:
-    asked = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config) if hasattr(args, f.name)}
-    return dataclasses.replace(given, **asked)
+def _options(args: argparse.Namespace) -> Options:
+    return Options(**{name: getattr(args, name) for name in FIELDS if hasattr(args, name)})
 
 
 def _train(args: argparse.Namespace) -> int:
     from vgcrl.training.trainer import start
 
-    return _finish(start(_config(args, Config()), args.out))
+    return _finish(start(_options(args), args.out))
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -211,7 +215,7 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 def _experts(args: argparse.Namespace) -> int:
     out = args.out or Path("targets") / f"{args.env}.safetensors"
-    found = experts(_config(args, EXPERT), out, _say)
+    found = experts(EXPERT | _options(args), out, _say)
     if found is None:
         return 130
     _print_experts(found, str(out))

@@ -18,10 +18,12 @@ from vgcrl.envs import Vectorised, cores
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import EnvSpec, Transition, key_of_seed
 from vgcrl.training import replay
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
 from vgcrl.training.devices import compiler_options, over_runs
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
 from vgcrl.training.program import RunState, build_components, learn, without
+from vgcrl.training.resolve import resolve
 
 BATCH, WIDTH = 256, 256
 
@@ -38,7 +40,7 @@ def _per_second(run: Callable[[], float], seconds: float) -> float:
 
 
 def configuration(env: str, engine: str, runs: int, goals: int, envs: int, ratio: float) -> Config:
-    make = partial(Config, "diayn", env, engine=engine, hidden=(WIDTH, WIDTH), batch=BATCH)
+    make = partial(Options, "diayn", env, engine=engine, hidden=(WIDTH, WIDTH), batch=BATCH)
     sizes = {"replay": max(600_000, 2100 * envs), "random_steps": 1024, "steps": 10**9}
     try:
         return resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))

@@ -23,7 +23,8 @@ from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
 from vgcrl.show.tables import Table, counted, number, with_interval
 from vgcrl.training import logs, run_folder, summary, trainer
-from vgcrl.training.config import Config, flag, spoken
+from vgcrl.training.fields import flag, spoken
+from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
@@ -74,7 +75,7 @@ class Ending(NamedTuple):
 class Experiment(NamedTuple):
     title: str
     claim: str
-    runs: Callable[[bool], dict[str, Config]]  # quick -> one configuration per program
+    runs: Callable[[bool], dict[str, Options]]  # quick -> those of each program
     compare: Callable[[dict[str, Path]], Outcome]
     logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
 
@@ -124,15 +125,15 @@ def paper_rows(table: str) -> list[dict[str, str]]:
 
 def run_all(experiment: Experiment, quick: bool, folder: Path, say: Say) -> dict[str, Path] | None:
     """Every program of an experiment; None where the user stopped it."""
-    configs = experiment.runs(quick)
-    runs = {name: folder / "runs" / name for name in configs}
-    for i, (name, config) in enumerate(configs.items()):
+    programs = experiment.runs(quick)
+    runs = {name: folder / "runs" / name for name in programs}
+    for i, (name, options) in enumerate(programs.items()):
         place = f"[{i + 1}/{len(runs)}] {name}"
         if run_folder.is_finished(runs[name]) or (experiment.logs and logged(runs[name])):
             say(f"{place}: done before")
             continue
         say(f"{place}: {'continues' if started(runs[name]) else 'starts'}")
-        if train(config, runs[name]).interrupted:
+        if train(options, runs[name]).interrupted:
             return None
     return runs
 
@@ -150,9 +151,9 @@ def started(run: Path) -> bool:
     return (run / "config.json").exists()
 
 
-def train(config: Config, run: Path) -> run_folder.Run:
+def train(options: Options, run: Path) -> run_folder.Run:
     """From the start, or as it was begun."""
-    return trainer.resume(run) if started(run) else trainer.start(config, run)
+    return trainer.resume(run) if started(run) else trainer.start(options, run)
 
 
 def program_facts(run: Path) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from vgcrl.show.report import png
 from vgcrl.training import logs, run_folder, summary, trainer
 from vgcrl.training.config import Config
 from vgcrl.training.logs import to_json
+from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 
 Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
@@ -40,7 +41,7 @@ class Job(NamedTuple):
 
     name: str
     rows: tuple[Row, ...]
-    config: Config
+    options: Options
 
     @property
     def settings(self) -> list[dict[str, int]]:

@@ -33,7 +33,9 @@ from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
 from vgcrl.show.tables import aligned, counted
 from vgcrl.training import run_folder
-from vgcrl.training.config import Config, flag, one_of, resolve
+from vgcrl.training.fields import flag, one_of
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
@@ -83,8 +85,8 @@ class Grid(NamedTuple):
     contrasts: tuple[PairedClaim, ...]
     asides: tuple[ExtraRun, ...] = ()
 
-    def runs(self, quick: bool) -> dict[str, Config]:
-        return {job.name: job.config for job in jobs(self, Request(quick))}
+    def runs(self, quick: bool) -> dict[str, Options]:
+        return {job.name: job.options for job in jobs(self, Request(quick))}
 
 
 def knob(values: list[float]) -> tuple[float, ...]:
@@ -92,11 +94,11 @@ def knob(values: list[float]) -> tuple[float, ...]:
     return tuple(values) if len(set(values)) > 1 else tuple(values[:1])
 
 
-def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Config:
+def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Options:
     """Rows that differ in P-HER and SN only, as the settings of one program."""
     looks = sizes.get("looks", LOOKS)
     sizes = {"evaluate_every": -(-sizes["steps"] // looks)} | {k: v for k, v in sizes.items() if k != "looks"}
-    return Config(
+    return Options(
         grid.method,
         rows[0]["env"],
         goal_dim=int(rows[0]["goal_dim"]),
@@ -144,13 +146,13 @@ def jobs(grid: Grid, ask: Request) -> list[Job]:
 
 def select(every: list[Job], ask: Request) -> list[Job]:
     """Those of the bodies and |G| asked for."""
-    envs, sizes = ({str(getattr(job.config, key)): None for job in every} for key in ("env", "goal_dim"))
+    envs, sizes = ({str(job.options[key]): None for job in every} for key in ("env", "goal_dim"))
     for env in ask.env:
         one_of("--env", env, envs)
     for size in map(str, ask.goal_dim):
         one_of("--goal-dim", size, sizes)
-    chosen = [job for job in every if not ask.env or job.config.env in ask.env]
-    return [job for job in chosen if not ask.goal_dim or job.config.goal_dim in ask.goal_dim]
+    chosen = [job for job in every if not ask.env or job.options["env"] in ask.env]
+    return [job for job in chosen if not ask.goal_dim or job.options["goal_dim"] in ask.goal_dim]
 
 
 @contextmanager
@@ -190,7 +192,7 @@ def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
     if not cell_path(folder, job).exists():
         if run.exists() and not started(run):
             shutil.rmtree(run)  # killed before it wrote anything
-        if not run_folder.is_finished(run) and train(job.config, run).interrupted:
+        if not run_folder.is_finished(run) and train(job.options, run).interrupted:
             cells.write_unfinished(folder, job)
             raise KeyboardInterrupt
         cells.write(folder, job, *cells.finish(job, run, size, say))
@@ -249,7 +251,7 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
 
 def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
     """Of a finished program what differs from the job, else None."""
-    given, usual = cell["config"], resolve(job.config)
+    given, usual = cell["config"], resolve(job.options)
     return tuple(None if given[k] == getattr(usual, k) else given[k] for k in SCALES)
 
 
@@ -258,16 +260,16 @@ def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], qu
     table, plain = [job for job in every if "aside" not in job.rows[0]], grid.runs(quick)
     done: dict[tuple[Any, ...], list[Job]] = {}
     for job in (job for job in table if job.name in found):
-        changed = scales(job._replace(config=plain[job.name]), found[job.name])
-        done.setdefault((job.config.env, *changed), []).append(job)
+        changed = scales(job._replace(options=plain[job.name]), found[job.name])
+        done.setdefault((job.options["env"], *changed), []).append(job)
     bodies: dict[tuple[Any, ...], list[str]] = {}
     for (env, *changed), some in done.items():
-        whole = len(some) == sum(job.config.env == env for job in table)
-        sizes = () if whole else tuple(dict.fromkeys(job.config.goal_dim for job in some))
+        whole = len(some) == sum(job.options["env"] == env for job in table)
+        sizes = () if whole else tuple(dict.fromkeys(job.options["goal_dim"] for job in some))
         bodies.setdefault((sizes, *changed), []).append(env)
     out = []
     for (sizes, *changed), envs in bodies.items():
-        few = tuple(envs) if len(envs) < len({job.config.env for job in table}) else ()
+        few = tuple(envs) if len(envs) < len({job.options["env"] for job in table}) else ()
         ask = Request(quick, few, sizes, **dict(zip(SCALES, changed, strict=True)))
         out.append(shlex.join(["vgcrl", "reproduce", name, *ask.words()]))
     return out
@@ -307,7 +309,7 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, s
     every = jobs(grid, ask)
     selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
     for job in selected:
-        resolve(job.config)
+        resolve(job.options)
     cells.read_all(folder, every, unfinished=True)  # bad input and a damaged file are found before anything starts
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)

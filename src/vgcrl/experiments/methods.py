@@ -22,15 +22,16 @@ from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.config import Config
+from vgcrl.training.options import Options
 from vgcrl.training.program import KAPPA
 
 BODY = "HalfCheetah"
 SHOWN = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v", "spread_x")
 
 
-def runs(quick: bool) -> dict[str, Config]:
-    small = partial(Config, env="pointmass", seeds=5, steps=40_000 if quick else 60_000)
-    large = partial(Config, env=BODY, seeds=3, steps=500_000, evaluate_every=100_000)
+def runs(quick: bool) -> dict[str, Options]:
+    small = partial(Options, env="pointmass", seeds=5, steps=40_000 if quick else 60_000)
+    large = partial(Options, env=BODY, seeds=3, steps=500_000, evaluate_every=100_000)
     programs = {f"pointmass-{name}": small(name) for name in METHODS}
     return programs if quick else programs | {f"{BODY}-{name}": large(name) for name in METHODS}
 

@@ -11,8 +11,9 @@ from vgcrl.experiments.base import started
 from vgcrl.experiments.cells import FULL_EVALUATION, Cell, Job, run_path
 from vgcrl.show.tables import Table, counted
 from vgcrl.training import run_folder, summary
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.resolve import resolve
 
 # Measured by `vgcrl bench` with batch 256 and networks of 256×256, all runs together.
 GPU_UPDATES = {1: 11_000, 4: 31_000, 16: 50_000, 64: 57_000}  # per second, by runs; H200
@@ -81,7 +82,7 @@ def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True)
     if job.name in cells:
         return Estimate(job, "done", None, 0.0, True)
     run = run_path(folder, job)
-    config = run_folder.read_config(run) if started(run) else resolve(job.config)
+    config = run_folder.read_config(run) if started(run) else resolve(job.options)
     done = min(1.0, run_folder.steps_done(run) / config.steps)
     whole, measured = seconds(config, list(cells.values()))
     state = f"{100 * done:.0f} %" if started(run) else "to do"
@@ -101,8 +102,8 @@ def duration(seconds: float) -> str:
 
 def row(e: Estimate, cells: dict[str, Cell]) -> list[str]:
     cell: dict[str, Any] = cells.get(e.job.name, {})
-    config = e.job.config
-    steps, seeds = cell.get("steps", config.steps), len(cell.get("seeds", ())) or config.seeds
+    options = e.job.options
+    steps, seeds = cell.get("steps", options["steps"]), len(cell.get("seeds", ())) or options["seeds"]
     size = "–" if e.memory is None else f"{e.memory / 2**30:.2f} GiB"
     left = "–" if e.state == "done" else duration(e.seconds) + ("" if e.measured else " *")
     return [e.job.name, str(len(e.job.rows)), str(len(e.job.rows) * seeds), f"{steps:,}", size, left, e.state]

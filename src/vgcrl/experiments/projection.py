@@ -15,13 +15,13 @@ from vgcrl.envs.pointmass import ARENA
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
 from vgcrl.measure.rollout import sample_goals, trajectories
 from vgcrl.show.tables import Table, number
-from vgcrl.training.config import Config
+from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 
 
-def runs(quick: bool) -> dict[str, Config]:
+def runs(quick: bool) -> dict[str, Options]:
     seeds = tuple(range(5 if quick else 16))
-    each = partial(Config, "lingcrl", "projected-pointmass", projection_seed=seeds, seeds=1)
+    each = partial(Options, "lingcrl", "projected-pointmass", projection_seed=seeds, seeds=1)
     steps = 70_000 if quick else 200_000
     return {f"{m}x2": each(projection_dim=m, steps=steps) for m in (2, 10)}
 

@@ -13,7 +13,7 @@ from vgcrl.measure.metrics import interval
 from vgcrl.show.figures import draw_labels, label_map
 from vgcrl.show.tables import Table, with_interval
 from vgcrl.training import run_folder
-from vgcrl.training.config import Config
+from vgcrl.training.options import Options
 
 Measures = dict[str, np.ndarray]  # name -> (bound, seed)
 Bounds = tuple[float, ...]
@@ -24,14 +24,14 @@ VECTORISED = "G20-vectorised"
 SWEEP = (0.0, 0.5, 0.95, 2.0, 5.0, 7.0)
 
 
-def runs(quick: bool) -> dict[str, Config]:
+def runs(quick: bool) -> dict[str, Options]:
     """One environment and one update per step, as the paper trains; and one |G| with vectorised data beside it.
 
     Nearly all is kept for learning: of a few episodes only, q without SN learns them by heart.
     """
     bounds, hidden, seeds = ((0.0, CHOSEN), (64, 64), 5) if quick else (SWEEP, (128, 128), 5)
     few, many = (8_000, 30_000) if quick else (50_000, 200_000)
-    each = partial(Config, "diayn", "pointmass", seeds=seeds, hidden=hidden, spectral_norm=bounds)
+    each = partial(Options, "diayn", "pointmass", seeds=seeds, hidden=hidden, spectral_norm=bounds)
     each = partial(each, posterior_learning_rate=(1e-3,))
     slow = partial(each, steps=few, replay=few, envs=1, updates_per_step=1.0)
     return {

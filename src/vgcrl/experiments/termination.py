@@ -10,7 +10,7 @@ from vgcrl.measure.metrics import interval
 from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, with_interval
 from vgcrl.training import run_folder
-from vgcrl.training.config import Config
+from vgcrl.training.options import Options
 
 BODIES = ("Ant", "Humanoid")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -21,13 +21,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 SHOWN = ("F", "lgr_z", "spread_v", "spread_x", "episode_steps")
 
 
-def runs(quick: bool) -> dict[str, Config]:
+def runs(quick: bool) -> dict[str, Options]:
     steps, seeds = (20_000, 3) if quick else (150_000, 5)
     sizes: dict[str, Any] = {"steps": steps, "seeds": seeds, "evaluate_every": steps // 2, "evaluate_episodes": 10}
     sizes |= {"hidden": (64, 64), "batch": 128, "envs": 32, "updates_per_step": 0.125}
     sizes |= {"replay": 150_000, "random_steps": 5_000}
     return {
-        f"{body}-{name.replace(', ', '-').replace(' ', '')}": Config("diayn", body, engine="mujoco", **sizes, **setting)
+        f"{body}-{name.replace(', ', '-').replace(' ', '')}": Options(
+            "diayn", body, engine="mujoco", **sizes, **setting
+        )
         for body in BODIES
         for name, setting in SETTINGS.items()
     }

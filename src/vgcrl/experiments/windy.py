@@ -17,15 +17,15 @@ from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, las
 from vgcrl.measure.metrics import interval
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import run_folder
-from vgcrl.training.config import Config
+from vgcrl.training.options import Options
 
 PAPER_SIGMA = (0.368, 1.648)
 RATE = 5e-3  # of Σ
 
 
-def runs(quick: bool) -> dict[str, Config]:
+def runs(quick: bool) -> dict[str, Options]:
     seeds = 5 if quick else 10
-    both = partial(Config, "agcrl", "windy-pointmass", posterior_learning_rate=(RATE, 0.0), seeds=seeds)
+    both = partial(Options, "agcrl", "windy-pointmass", posterior_learning_rate=(RATE, 0.0), seeds=seeds)
     return {
         "2d": both(dims=2, steps=30_000 if quick else 100_000),
         "10d": both(dims=10, steps=50_000 if quick else 400_000),
@@ -70,7 +70,7 @@ def sigma_figure(found: dict[str, Path]) -> Figure:
 
 def error_figure(run: Path) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-    dims = len(paper_wind(run_folder.read_config(run).dims))
+    dims = len(run_folder.read_config(run).wind or ())
     for axis, dim, what in zip(axes, (0, dims - 1), ("calmest", "windiest"), strict=True):
         steps, *both = errors(run, dim)
         for label, values, colour in zip(("aGCRL", "GCRL"), both, ("tab:blue", "tab:orange"), strict=True):

@@ -19,7 +19,7 @@ from vgcrl.objective.goals import current
 from vgcrl.objective.types import Step, key_of_seed
 from vgcrl.training import program, replay
 from vgcrl.training.config import Config
-from vgcrl.training.devices import over_runs
+from vgcrl.training.native_program import NativeProgram
 from vgcrl.training.program import Program, RunState, without
 
 
@@ -32,16 +32,14 @@ def _finite_actions(action: Array) -> np.ndarray:
     return np.nan_to_num(np.asarray(action))
 
 
-class Host:
-    """All runs of a configuration, and their environments."""
+class HostProgram(Program):
+    """With environments on the host, whose state is theirs: `advance` goes on from the newest runs only."""
 
     def __init__(self, config: Config):
-        self.config, self.parts = config, program.build_components(config)
-        self.seeds, self.knobs = program.run_axis(config)
-        self.runs = len(self.seeds)
+        super().__init__(config)
         self.thread = ThreadPoolExecutor(1, "learn")
         self._evaluators: dict[tuple[int, int], tuple[HostEnvs, dict[str, Any]]] = {}
-        p, self.for_all_runs = self.parts, partial(over_runs, runs=self.runs)
+        p = self.parts
 
         def decide(run: RunState, clock: Array) -> Array:
             return program.decide(p, run, clock, program.keys_at(run, clock).act)
@@ -68,19 +66,19 @@ class Host:
         self.decide = for_all_runs(decide, axes=(0, None))
         self.learn = for_all_runs(learn, axes=(0, 0, None), donate=(0,))
         self.observe_and_act = for_all_runs(observe_and_act, axes=(0, 0, 0, 0, None), donate=(0,))
-        self.best = for_all_runs(jax.vmap(partial(program.best, p), (None, 0, 0)), axes=(0, 0, None))
+        self.best_of_all = for_all_runs(jax.vmap(partial(program.best, p), (None, 0, 0)), axes=(0, 0, None))
         self.restart_episodes = for_all_runs(restart_episodes, axes=(0, 0), donate=(0,))
 
     @cached_property
     def envs(self) -> HostEnvs:
-        return self.config.build_host_envs(self.runs, self.config.envs)
+        return self.config.build_host_envs(self.config.runs, self.config.envs)
 
     def init(self) -> RunState:
         keys = jax.vmap(lambda seed: jax.random.split(key_of_seed(seed), 6)[0])(self.seeds)
         return self.start(self.seeds, self.knobs, jnp.asarray(self.envs.reset(_keys(keys))))
 
     def shapes(self) -> RunState:
-        obs = jax.ShapeDtypeStruct((self.runs, self.config.envs, self.parts.spec.obs_dim), jnp.float32)
+        obs = jax.ShapeDtypeStruct((self.config.runs, self.config.envs, self.parts.spec.obs_dim), jnp.float32)
         return jax.eval_shape(jax.vmap(partial(program.init, self.parts)), self.seeds, self.knobs, obs)
 
     def advance(self, runs: RunState, first: int, count: int) -> RunState:
@@ -126,11 +124,13 @@ class Host:
                 "observe_and_act": self.for_all_runs(observe_and_act, axes=(0, 0, 0, 0, 0), donate=(1,)),
                 "conclude": self.for_all_runs(part.conclude, axes=(0, 0, 0, 0, aimed)),
             }
-            self._evaluators[key] = self.config.build_host_envs(self.runs, episodes + (targets or episodes)), parts
+            self._evaluators[key] = (
+                self.config.build_host_envs(self.config.runs, episodes + (targets or episodes)),
+                parts,
+            )
         return self._evaluators[key]
 
-    def evaluate(self, runs: RunState, targets: Array | None, episodes: int | None = None) -> dict[str, Any]:
-        """Without targets those are states of rest from the environment's own starts."""
+    def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
         count = episodes or self.config.evaluate_episodes
         envs, part = self.evaluators(count, 0 if targets is None else targets.shape[0])
         keys = _keys(runs.key_evaluation)
@@ -146,16 +146,19 @@ class Host:
         return part["conclude"](light, stats, np.stack(path, axis=1), pursued, aims)
 
     def record_episodes(self, runs: RunState, z: Array) -> np.ndarray:
-        envs, keys = self.config.build_host_envs(self.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
+        envs, keys = self.config.build_host_envs(self.config.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
         light = without(runs, "replay", "scene")
         path = [envs.reset(keys)]
         obs = path[0]
         for clock in range(envs.spec.horizon):
-            out = envs.step(_finite_actions(self.best(light, obs, z)), keys, clock)
+            out = envs.step(_finite_actions(self.best_of_all(light, obs, z)), keys, clock)
             path.append(out.next_obs)
             obs = out.obs
         envs.close()
         return np.stack(path, axis=1)
+
+    def save_envs(self) -> dict[str, Any]:
+        return self.envs.save()
 
     def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
         if self.envs.load(saved):
@@ -164,24 +167,5 @@ class Host:
         return self.restart_episodes(runs, jnp.asarray(self.envs.reset(keys))), False
 
 
-def compile_hosted(config: Config) -> Program:
-    host = Host(config)
-    p = host.parts
-    return Program(
-        config,
-        p.spec,
-        p.goals,
-        p.collects * config.envs,
-        init=host.init,
-        advance=host.advance,
-        evaluate=host.evaluate,
-        best=partial(program.best, p),
-        record_episodes=host.record_episodes,
-        shapes=host.shapes,
-        save_envs=lambda: host.envs.save(),
-        enter=host.enter,
-    )
-
-
 def compile_config(config: Config) -> Program:
-    return (program.compile_native if config.native else compile_hosted)(config)
+    return NativeProgram(config) if config.native else HostProgram(config)

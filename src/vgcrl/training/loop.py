@@ -12,7 +12,8 @@ from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
 from vgcrl.training import checkpoint
-from vgcrl.training.config import Config, flag, spoken
+from vgcrl.training.config import Config
+from vgcrl.training.fields import flag, spoken
 from vgcrl.training.logs import Display, Events, append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.run_folder import Run
@@ -24,7 +25,7 @@ Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluat
 NOBODY: Evaluated = lambda runs, step: None  # noqa: E731
 
 
-def _check_finite(program: Program, runs: RunState) -> None:
+def check_finite(program: Program, runs: RunState) -> None:
     faults = np.asarray(runs.fault)
     for r, (step, env) in enumerate(faults):
         if step >= 0:
@@ -102,7 +103,7 @@ def train_loop(
                 runs = jax.block_until_ready(program.advance(runs, i, count))
             except Broken as error:
                 raise UsageError(f"{error}; the run stopped and its last checkpoint remains") from None
-            _check_finite(program, runs)
+            check_finite(program, runs)
             i += count
             seconds = time.monotonic() - started
             speed = count * size / seconds

@@ -5,8 +5,9 @@ device learns; what is computed does not depend on whether it does. Each part is
 over (setting, seed). The clock is not batched, so the branch between collecting only and learning stays a branch.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -59,22 +60,6 @@ def policy(config: Config, runs: RunState) -> RunState:
     return without(runs._replace(learner=learner), "replay", "scene")
 
 
-class Program(NamedTuple):
-    config: Config
-    spec: EnvSpec
-    goals: GoalSpace
-    steps_per_iteration: int
-    init: Callable[[], RunState]
-    advance: Callable[[RunState, Any, Any], RunState]  # runs, first iteration, how many
-    evaluate: Callable[..., dict[str, Any]]  # runs, targets or None; episodes=
-    best: Callable[[RunState, Array, Array], Array]  # one run, observation, goal -> action
-    # runs, goals -> observations of an episode each, (run, step, goal, ...)
-    record_episodes: Callable[[RunState, Array], Any]
-    shapes: Callable[[], RunState]
-    save_envs: Callable[[], dict[str, Any]]  # of environments on the host, beside the state of the runs
-    enter: Callable[[RunState, dict[str, Any]], tuple[RunState, bool]]  # go on in them; whether in mid-episode
-
-
 class Components(NamedTuple):
     """What a configuration is made of; the functions below are written for one run."""
 
@@ -105,6 +90,7 @@ def build_components(config: Config) -> Components:
         initial_alpha=config.initial_alpha,
         cumulant_dim=cumulant_dim,
         scale=INPUTS[config.inputs],
+        relative=features if config.relative_goals else (),
     )
     return Components(config, spec, features, goals, agent, *config.schedule)
 
@@ -302,29 +288,58 @@ def run_axis(config: Config) -> tuple[Array, Knobs]:
     return jnp.array([seed for _, seed in axis]), Knobs(**columns)
 
 
-def compile_native(config: Config) -> Program:
-    p, (seeds, knobs) = build_components(config), run_axis(config)
-    for_all_runs = partial(over_runs, runs=len(seeds))
-    start = for_all_runs(partial(init, p), axes=(0, 0, None))
+class Program(ABC):
+    """A configuration compiled, for all its runs at once: `init`, then `advance` and `evaluate` as often as one likes.
 
-    @cache
-    def examine(episodes: int) -> Callable[..., dict[str, Any]]:
-        return for_all_runs(partial(evaluate, p, count=episodes), axes=(0, None))
+    Nothing is written anywhere. `advance` takes the runs over: what it was given cannot be used again.
+    """
 
-    def evaluate_all(runs: RunState, targets: Array | None, episodes: int = config.evaluate_episodes) -> dict[str, Any]:
-        return examine(episodes)(runs, targets)
+    def __init__(self, config: Config):
+        self.config, self.parts = config, build_components(config)
+        self.seeds, self.knobs = run_axis(config)
+        self.for_all_runs = partial(over_runs, runs=len(self.seeds))
 
-    return Program(
-        config,
-        p.spec,
-        p.goals,
-        p.collects * config.envs,
-        init=partial(start, seeds, knobs, None),
-        advance=for_all_runs(partial(advance, p), axes=(0, None, None), donate=(0,)),
-        evaluate=evaluate_all,
-        best=partial(best, p),
-        record_episodes=for_all_runs(partial(record_episodes, p), axes=(0, None)),
-        shapes=partial(jax.eval_shape, jax.vmap(partial(init, p), (0, 0, None)), seeds, knobs, None),
-        save_envs=dict,
-        enter=lambda runs, saved: (runs, True),
-    )
+    @property
+    def spec(self) -> EnvSpec:
+        return self.parts.spec
+
+    @property
+    def goals(self) -> GoalSpace:
+        return self.parts.goals
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps of each run."""
+        return self.parts.collects * self.config.envs
+
+    def best(self, run: RunState, obs: Array, z: Array) -> Array:
+        """The action of one run for one observation and goal, without noise."""
+        return best(self.parts, run, obs, z)
+
+    @abstractmethod
+    def init(self) -> RunState:
+        """All runs before their first step."""
+
+    @abstractmethod
+    def shapes(self) -> RunState:
+        """What `init` returns, as shapes and types."""
+
+    @abstractmethod
+    def advance(self, runs: RunState, first: int, count: int) -> RunState:
+        """Trains for iterations first, …, first + count − 1."""
+
+    @abstractmethod
+    def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
+        """Metrics of every run, (run, ...). Without targets those are states of rest from the environment's starts."""
+
+    @abstractmethod
+    def record_episodes(self, runs: RunState, z: Array) -> Any:
+        """Observations of an episode for each goal, (run, step, goal, ...)."""
+
+    @abstractmethod
+    def save_envs(self) -> dict[str, Any]:
+        """State of environments on the host, which is not in that of the runs."""
+
+    @abstractmethod
+    def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
+        """Goes on in environments saved by `save_envs`; whether in mid-episode."""

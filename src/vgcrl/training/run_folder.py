@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
 from vgcrl.training import checkpoint
-from vgcrl.training.config import Config, resolve
+from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 
 
 class Run(NamedTuple):
@@ -108,7 +110,7 @@ def checked_config(folder: Path) -> Config:
         what = f"its environment {config.env} is code in the same folder, which is not executed"
         raise UsageError(f"{folder}: {what}; valid: a module outside it")
     try:
-        return resolve(config)
+        return resolve(Options.of(config))
     except UsageError as error:
         raise UsageError(f"{folder / 'config.json'}: {error}") from None
     except (TypeError, KeyError, AttributeError, ValueError) as error:

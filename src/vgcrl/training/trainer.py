@@ -1,6 +1,5 @@
 """Training with a folder: start a run, resume it, read it back."""
 
-import dataclasses
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -12,11 +11,13 @@ import numpy as np
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.training import checkpoint
-from vgcrl.training.config import Config, flag, resolve
+from vgcrl.training.fields import flag
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.logs import Display, truncate_lines
 from vgcrl.training.loop import NOBODY, Evaluated, train_loop
+from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, policy
+from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import Run, check_free, checked_config, clear, fresh_folder, locked, write_config
 
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
@@ -39,9 +40,9 @@ def _note_idle(program: Program, display: Display) -> None:
         display.note(f"nothing will be learned: {flag(name)} {least} comes first, of --steps {config.steps}")
 
 
-def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
+def start(given: Options, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
-    chosen, config = config.engine == "auto", resolve(config)
+    config = resolve(given)
     if folder is not None:
         check_free(folder)
     program = compile_config(config)
@@ -57,7 +58,7 @@ def start(config: Config, folder: Path | None, *, quiet: bool = False, evaluated
     with locked(folder), Display(config.method, config.steps, quiet) as display:
         check_free(folder)  # another run may have been faster
         write_config(folder, config)
-        if chosen and not (config.native or quiet):
+        if given.get("engine", "auto") == "auto" and not (config.native or quiet):
             display.note(f"{config.env}: engine {config.engine}")
         _note_idle(program, display)
         try:
@@ -90,7 +91,7 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evalu
     """Go on to the steps first asked for, or to `steps` in all."""
     config = checked_config(folder)
     if steps is not None:
-        config = resolve(dataclasses.replace(config, steps=steps))
+        config = resolve(Options.of(config) | {"steps": steps})
     with locked(folder), Display(config.method, config.steps, quiet) as display:
         program = compile_config(config)
         if checkpoint.saved(folder):

@@ -1,6 +1,5 @@
 """Use from Python: train, load a policy and ask it for a goal, score any policy with LGR."""
 
-import dataclasses
 import itertools
 import math
 import sys
@@ -17,49 +16,44 @@ from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training import trainer
-from vgcrl.training.config import KNOBS, Config, resolve
+from vgcrl.training.config import FIELDS
+from vgcrl.training.fields import kind_of
+from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, without
+from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import Run
 
 
 def make(env: str = "pointmass", **options: Any) -> Any:
     """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
-    config = resolve(_to_config({"env": env, **options}))
-    return (
-        config.build_env()
-        if config.native
-        else gymnasium_engine.single(env, config.horizon, bool(config.terminate), bool(config.positions))
-    )
+    config = resolve(to_options({"env": env, **options}))
+    if config.native:
+        return config.build_env()
+    return gymnasium_engine.single(env, config.horizon, bool(config.terminate), bool(config.positions))
 
 
-def _to_config(values: dict[str, Any]) -> Config:
-    known = {f.name for f in dataclasses.fields(Config)}
-    for name in values:
-        if name not in known:
-            raise UsageError(f"unknown option {name!r}; valid: {', '.join(sorted(known))}")
-    tuples = {*KNOBS, "wind", "hidden"}
-    whole = {f.name for f in dataclasses.fields(Config) if f.type in (int, tuple[int, ...])}
+def to_options(values: dict[str, Any]) -> Options:
+    """Numbers of NumPy, whole floats, lists, and single values for options that take several, as options have them."""
 
-    def number(name: str, x: Any) -> Any:
-        if isinstance(x, np.generic):
-            x = x.item()
-        return int(x) if name in whole and isinstance(x, float) and x.is_integer() else x
+    def number(x: Any, kind: type) -> Any:
+        x = x.item() if isinstance(x, np.generic) else x
+        return int(x) if kind is int and isinstance(x, float) and x.is_integer() else x
 
     def value(name: str, x: Any) -> Any:
+        kind = kind_of(FIELDS[name])
         x = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
-        if name in tuples and x is not None:
-            return tuple(number(name, each) for each in (x if isinstance(x, (Sequence, np.ndarray)) else (x,)))
+        if kind.several and x is not None:
+            return tuple(number(each, kind.each) for each in (x if isinstance(x, (Sequence, np.ndarray)) else (x,)))
         if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
             return ",".join(map(str, x))
-        return number(name, x)
+        return number(x, kind.each)
 
-    return Config(**{name: value(name, x) for name, x in values.items()})
+    return Options(**{name: value(name, x) if name in FIELDS else x for name, x in values.items()})
 
 
 def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
     """Train `method`; options are those of `vgcrl train`, with underscores. Knobs take a number or several."""
-    config = resolve(_to_config({"method": method, **options}))
-    return trainer.start(config, None if out is None else Path(out), quiet=quiet)
+    return trainer.start(to_options({"method": method, **options}), None if out is None else Path(out), quiet=quiet)
 
 
 class Policy:
@@ -98,6 +92,11 @@ class Policy:
 def load(run: str | Path, seed: int | None = None) -> Policy:
     """The policy of one seed of a run directory (the first unless told), from its newest sound checkpoint."""
     program, runs, _ = trainer.restore(Path(run), lambda text: print(text, file=sys.stderr))
+    return policy_of(program, runs, seed)
+
+
+def policy_of(program: Program, runs: RunState, seed: int | None) -> Policy:
+    """Of one seed of the runs, the first unless told."""
     first, count = program.config.seed, program.config.seeds * len(program.config.settings)
     seed = first if seed is None else seed
     if not first <= seed < first + program.config.seeds:

@@ -21,22 +21,25 @@ from vgcrl.errors import UsageError
 from vgcrl.measure.target_states import TOLERANCE, UNREADABLE, Experts, read, write
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training import run_folder, summary, trainer
-from vgcrl.training.config import Config, flag, resolve, spoken
+from vgcrl.training.config import FIELDS, Config
+from vgcrl.training.fields import flag, spoken
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
+from vgcrl.training.resolve import resolve
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
 STATES = 6  # of each expert
 FIXED = ("method", "features", "posterior", "goal_dim")  # of an expert; the rest is as in any run
-EXPERT = Config(  # sigma is the scale of the loss, in m/s
+EXPERT = Options(  # sigma is the scale of the loss, in m/s
     "gcrl", features="velocity", posterior="state-huber", sigma=0.2, evaluate_episodes=10
 )
 
 
-def configuration(given: Config) -> Config:
+def configuration(given: Options) -> Config:
     """Eight evaluations, unless told."""
     config = resolve(given)
-    if given.evaluate_every is None:
+    if "evaluate_every" not in given:
         config = dataclasses.replace(config, evaluate_every=-(-config.steps // 8))
     if config.swept:
         raise UsageError(f"{flag(config.swept[0])} takes one value here: experts are of one setting; valid: one number")
@@ -48,8 +51,8 @@ def configuration(given: Config) -> Config:
 
 def command(config: Config) -> str:
     """The command that asks for a configuration: what is not as it would be anyway."""
-    usual = configuration(dataclasses.replace(EXPERT, env=config.env, steps=config.steps))
-    names = [f.name for f in dataclasses.fields(Config) if f.name not in FIXED]
+    usual = configuration(EXPERT | {"env": config.env, "steps": config.steps})
+    names = [name for name in FIELDS if name not in FIXED]
     asked = {k: getattr(config, k) for k in names if k in ("env", "steps") or getattr(config, k) != getattr(usual, k)}
     return " ".join(["vgcrl experts", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
 
@@ -123,7 +126,7 @@ def kept(out: Path, config: Config) -> Experts | None:
     return found if found.facts.get("command") == command(config) else None
 
 
-def experts(given: Config, out: Path, say: Callable[[str], None]) -> Experts | None:
+def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | None:
     """Trains what is missing beside `out`, which has the best so far; None where the user stopped it."""
     config = configuration(given)
     if out.suffix != ".safetensors":
@@ -140,7 +143,7 @@ def experts(given: Config, out: Path, say: Callable[[str], None]) -> Experts | N
             _, runs, counters = trainer.restore(folder, say)
             keep(runs, counters["step"])
         return keep.best
-    how = trainer.resume if started else partial(trainer.start, config)
+    how = trainer.resume if started else partial(trainer.start, Options.of(config))
     if how(folder, evaluated=keep).interrupted:
         say("stopped and saved; the same command continues")
         return None

@@ -95,11 +95,14 @@ def sac(
     initial_alpha: float = 1.0,
     cumulant_dim: int = 1,
     scale: Callable[[Array], Array] = INPUTS["raw"],
+    relative: tuple[int, ...] = (),
 ) -> Agent:
-    """`numbers` is the length of ψ; `scale` is how policy and critics see observations and goals."""
+    """`cumulant_dim` is the length of ψ; `scale` is how policy and critics see observations and goals, the latter less
+    the dimensions `relative` of the state."""
 
     def see(obs: Array, z: Array) -> Array:
-        return scale(jnp.concatenate([obs, embed(z)]))
+        goal = embed(z) - obs[jnp.array(relative)] if relative else embed(z)
+        return scale(jnp.concatenate([obs, goal]))
 
     def init(key: Array) -> SACState:
         key_actor, key_critic = jax.random.split(key)

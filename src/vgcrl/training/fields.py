@@ -1,0 +1,117 @@
+"""One option of a configuration: its help, range and choices in one line, and the check of a value against them."""
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple, get_args, get_origin
+
+from vgcrl.errors import UsageError, hint
+
+LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
+KINDS: dict[type, str] = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
+HUGE = 1e15  # of other numbers: their squares are finite in float32
+
+
+class Option(NamedTuple):
+    """What stands beside a field: `option` makes it."""
+
+    help: str  # {choices} is replaced by what is valid
+    least: float | None
+    most: float
+    choices: Collection[str]
+    valid: str  # in place of what the range says
+    metavar: str
+
+
+class Kind(NamedTuple):
+    """Type of a field: of each value, whether there are several, and whether None says that it does not apply."""
+
+    each: type
+    several: bool
+    optional: bool
+
+    @property
+    def name(self) -> str:
+        return KINDS[self.each]
+
+
+def option(
+    help: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    least: float | None = None,
+    most: float = LARGEST,
+    choices: Collection[str] = (),
+    valid: str = "",
+    metavar: str = "",
+) -> Any:
+    """A field of `Config`; without a default it depends on the method or the environment."""
+    return dataclasses.field(default=default, metadata={"option": Option(help, least, most, choices, valid, metavar)})
+
+
+def described(field: dataclasses.Field) -> Option:
+    return field.metadata["option"]
+
+
+def help_of(field: dataclasses.Field) -> str:
+    about = described(field)
+    return about.help.format(choices="|".join(about.choices))
+
+
+def kind_of(field: dataclasses.Field) -> Kind:
+    """`int`, `int | None`, `tuple[int, ...]` and the like, taken apart."""
+    kinds = [k for k in get_args(field.type) if k is not type(None)] if _is_optional(field.type) else [field.type]
+    several = get_origin(kinds[0]) is tuple
+    return Kind(get_args(kinds[0])[0] if several else kinds[0], several, _is_optional(field.type))
+
+
+def _is_optional(kind: Any) -> bool:
+    return type(None) in get_args(kind)
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def spoken(value: Any) -> str:
+    """A value as it is given on the command line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def one_of(name: str, value: str, valid: Iterable[str]) -> None:
+    valid = list(valid)
+    if value not in valid:
+        raise UsageError(f"{name} {value!r} is unknown{hint(value, valid)}; valid: {', '.join(valid)}")
+
+
+def check(field: dataclasses.Field, value: Any) -> None:
+    """Type, range and choices of one value; files may have been edited, and Python hands over anything."""
+    kind, about = kind_of(field), described(field)
+    values = value if isinstance(value, tuple) else (value,)
+    if isinstance(value, tuple) != kind.several or not all(_fits(x, kind.each) for x in values):
+        several = ", or several" if kind.several else ""
+        raise UsageError(f"{flag(field.name)} {value!r} is not valid; valid: {kind.name}{several}")
+    if about.choices:
+        one_of("method" if field.name == "method" else flag(field.name), value, about.choices)
+    if about.least is not None:
+        _check_range(field.name, values, about.least, about.most, about.valid or _range(kind, about))
+
+
+def _fits(x: Any, kind: type) -> bool:
+    return isinstance(x, (int, float) if kind is float else kind) and (kind is bool or not isinstance(x, bool))
+
+
+def _range(kind: Kind, about: Option) -> str:
+    least, most = (x if kind.each is int else f"{x:g}" for x in (about.least, about.most))
+    return f"{kind.name} from {least} to {most}"
+
+
+def _check_range(name: str, values: tuple[Any, ...], least: float, most: float, valid: str) -> None:
+    if not values:
+        raise UsageError(f"{flag(name)} is empty; valid: {valid}")
+    for x in values:
+        if not least <= x <= most or not math.isfinite(x):
+            shown = f"{x:g}" if isinstance(x, float) else str(x) if abs(x) < 1e15 else "so large a number"
+            raise UsageError(f"{flag(name)} {shown} is out of range; valid: {valid}")

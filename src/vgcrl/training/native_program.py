@@ -1,0 +1,47 @@
+"""The program with environments that are compiled together with the learner: a whole iteration on the device."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax import Array
+
+from vgcrl.training import program
+from vgcrl.training.config import Config
+from vgcrl.training.program import Program, RunState
+
+
+class NativeProgram(Program):
+    def __init__(self, config: Config):
+        super().__init__(config)
+        p = self.parts
+        self._start = self.for_all_runs(partial(program.init, p), axes=(0, 0, None))
+        self._advance = self.for_all_runs(partial(program.advance, p), axes=(0, None, None), donate=(0,))
+        self._record_episodes = self.for_all_runs(partial(program.record_episodes, p), axes=(0, None))
+        self._evaluations: dict[int, Callable[..., dict[str, Any]]] = {}  # by the number of episodes
+
+    def init(self) -> RunState:
+        return self._start(self.seeds, self.knobs, None)
+
+    def shapes(self) -> RunState:
+        return jax.eval_shape(jax.vmap(partial(program.init, self.parts), (0, 0, None)), self.seeds, self.knobs, None)
+
+    def advance(self, runs: RunState, first: int, count: int) -> RunState:
+        return self._advance(runs, first, count)
+
+    def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
+        count = episodes or self.config.evaluate_episodes
+        if count not in self._evaluations:
+            measure = partial(program.evaluate, self.parts, count=count)
+            self._evaluations[count] = self.for_all_runs(measure, axes=(0, None))
+        return self._evaluations[count](runs, targets)
+
+    def record_episodes(self, runs: RunState, z: Array) -> Array:
+        return self._record_episodes(runs, z)
+
+    def save_envs(self) -> dict[str, Any]:
+        return {}
+
+    def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
+        return runs, True

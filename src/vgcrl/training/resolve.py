@@ -1,0 +1,228 @@
+"""From options to a configuration: what was left open is decided, what does not go together is refused.
+
+Defaults stand with the option where they always hold, else in the row of the environment or of the method.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from vgcrl.envs import ENVS, EnvRow, choose, find
+from vgcrl.errors import UsageError
+from vgcrl.objective.methods import METHODS, Method
+from vgcrl.objective.posteriors import LINEAR
+from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
+from vgcrl.objective.types import EnvSpec
+from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification
+from vgcrl.training.fields import LARGEST, flag
+from vgcrl.training.options import Options
+from vgcrl.training.replay import rows_needed
+
+Values = dict[str, Any]  # name of an option -> its value
+
+
+def resolve(given: Options) -> Config:
+    """The configuration that options ask for; raises UsageError where they make no sense together."""
+    always = DEFAULTS | dict(given)
+    _check_last_seed(always)
+    row, method = find(always["env"]), METHODS[always["method"]]
+    usual = row.sizes | method.defaults | (method.of_bodies if "positions" in row.options else {})
+    engine = _engine(usual | always, row)
+    env_options = _env_options(given, usual, always["env"], row, engine)
+    values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}
+    spec = specification(values["env"], engine, **env_options)
+    values = _method_defaults(values, method, spec) | values
+    values = _learning_defaults(values, method, spec) | values
+    _check_method(values, method, spec)
+    _check_swept(values)
+    values["replay"] = _replay(given, values, spec.horizon)
+    values = {"evaluate_every": _evaluate_every(values, row.engines[engine].native, spec.horizon)} | values
+    decided: Values = {name: values.get(name) for name in FIELDS}
+    return Config(**decided)
+
+
+def _check_last_seed(values: Values) -> None:
+    seed, seeds = values["seed"], values["seeds"]
+    if seed + seeds - 1 > LARGEST:
+        raise UsageError(f"--seed {seed} with --seeds {seeds}: the last is out of range; valid: up to {LARGEST}")
+
+
+def _engine(values: Values, row: EnvRow) -> str:
+    engine = values["engine"]
+    if engine == "auto":
+        settings = max(len(values.get(name) or (0,)) for name in KNOBS)
+        return choose(row, values["seeds"] * settings * values["envs"])
+    if engine not in row.engines:
+        raise UsageError(f"--engine {engine} does not run {values['env']}; valid: auto, {', '.join(row.engines)}")
+    return engine
+
+
+def _env_options(given: Options, usual: Values, env: str, row: EnvRow, engine: str) -> Values:
+    """Options of the environment and the engine, as given, as is usual for the method, or as the row has them."""
+    _check_env_options(given, env, row, engine)
+    chosen: Values = {}
+    for name in row.engines[engine].options:
+        default = usual.get(name, row.options[name])
+        chosen[name] = given[name] if name in given else default(**chosen) if callable(default) else default
+    if "wind" in chosen and len(chosen["wind"]) != chosen["dims"]:
+        raise UsageError(
+            f"--wind has {len(chosen['wind'])} values; valid: one per dimension, here {chosen['dims']} (see --dims)"
+        )
+    return chosen
+
+
+def _check_env_options(given: Options, env: str, row: EnvRow, engine: str) -> None:
+    """Options given that this environment, or this engine, does not have."""
+    known = {option for each in (*ENVS.values(), row) for option in each.options}
+    for name in sorted((known & set(given)) - set(row.engines[engine].options)):
+        if name in row.options:
+            users = ", ".join(e for e, x in row.engines.items() if name in x.options)
+            raise UsageError(f"{flag(name)} does not apply to --engine {engine}; valid with: {users}")
+        users = ", ".join(e for e, r in ENVS.items() if name in r.options)
+        raise UsageError(f"{flag(name)} does not apply to {env}; valid for: {users}")
+
+
+def _without_range(spec: EnvSpec, indices: tuple[int, ...]) -> list[int]:
+    """Dimensions whose range is not known, or a single point."""
+    return [i for i in indices if not 0 < spec.high[i] - spec.low[i] < math.inf]
+
+
+def _default_features(method: Method, spec: EnvSpec) -> tuple[int, ...]:
+    """All that q may see; positions where goals are poses; velocities where goals need a range that is not known."""
+    if method.poses and spec.position:
+        return spec.position
+    known = not _without_range(spec, spec.features)
+    return spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
+
+
+def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
+    features = values.get("features", ",".join(map(str, _default_features(method, spec))))
+    return {
+        "features": features,
+        "goal_dim": method.goal_dim or len(feature_indices(features, spec)),
+        "posterior": method.posteriors[0],
+        "relabel": method.relabel,
+        "critic": method.critic,
+    }
+
+
+def _learning_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
+    return {
+        "relabel_fraction": (0.0 if values["relabel"] == "none" else 0.5,),
+        "posterior_learning_rate": tuple(method.posterior_rate * x for x in values["learning_rate"]),
+        "target_entropy": -spec.action_dim / 2,
+    }
+
+
+def _check_method(values: Values, method: Method, spec: EnvSpec) -> None:
+    indices = feature_indices(values["features"], spec)
+    _check_features(values, method, spec, indices)
+    _check_posterior(values, method, spec, indices)
+    _check_goal_dim(values, method, len(indices))
+    _check_relative(values, method)
+    _check_relabel(values, method)
+    _check_critic(values)
+    if method.bounded and len(values.get("projection_seed") or ()) > 1:
+        what = f"--projection-seed takes one value for {values['method']}, whose prior depends on it"
+        raise UsageError(f"{what}; valid: one integer")
+
+
+def _check_features(values: Values, method: Method, spec: EnvSpec, indices: tuple[int, ...]) -> None:
+    unknown = _without_range(spec, indices)
+    if method.bounded and unknown:
+        what = f"--features: dimension {unknown[0]} of {values['env']} has no known range"
+        raise UsageError(
+            f"{what}, which goals of {values['method']} need; "
+            "valid: dimensions that have one, or a method with goals of its own such as vgcrl or diayn"
+        )
+
+
+def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tuple[int, ...]) -> None:
+    name, posterior, env = values["method"], values["posterior"], values["env"]
+    if posterior not in method.posteriors:
+        raise UsageError(f"--posterior {posterior!r} cannot serve {name}; valid: {', '.join(method.posteriors)}")
+    if any(values["spectral_norm"]) and not method.spectral:
+        raise UsageError(f"--spectral-norm does not apply to {name}, whose q has no layers; valid: 0")
+    if posterior.endswith("-conv") and not spec.image:
+        raise UsageError(f"--posterior {posterior} needs pictures, {env} has numbers; valid: --env pixel-pointmass")
+    if posterior.endswith("-conv") and indices != spec.features:
+        raise UsageError(f"--posterior {posterior} sees the whole picture; valid: without --features")
+    for option, users in POSTERIOR_OPTIONS.items():
+        if values[option] != DEFAULTS[option] and posterior not in users:
+            what = f"{flag(option)} does not apply to --posterior {posterior}"
+            raise UsageError(f"{what}; valid with: {', '.join(users)}")
+
+
+def _check_relative(values: Values, method: Method) -> None:
+    if values["relative_goals"] and method.goal_dim is not None:
+        raise UsageError(f"--relative-goals needs goals that are states, {values['method']} has others; valid: no")
+
+
+def _check_goal_dim(values: Values, method: Method, width: int) -> None:
+    name, goal_dim = values["method"], values["goal_dim"]
+    if method.goal_dim is None and goal_dim != width:
+        raise UsageError(
+            f"--goal-dim {goal_dim} cannot serve {name}: its goals are the {width} features of q; valid: {width}"
+        )
+    if goal_dim < method.goal_dim_min:
+        raise UsageError(f"--goal-dim {goal_dim} cannot serve {name}; valid: at least {method.goal_dim_min}")
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(names)
+
+
+def _check_relabel(values: Values, method: Method) -> None:
+    name, relabel = values["method"], values["relabel"]
+    if relabel not in method.relabels:
+        raise UsageError(f"--relabel {relabel} cannot serve {name}: {method.why}; valid: {_or(method.relabels)}")
+    state = values["relabel_state"] != DEFAULTS["relabel_state"]
+    for option, asked in {"relabel_fraction": any(values["relabel_fraction"]), "relabel_state": state}.items():
+        if relabel == "none" and asked:
+            what = f"{flag(option)} does not apply without relabelling"
+            raise UsageError(f"{what}; valid: --relabel her or p-her with it")
+
+
+def _check_critic(values: Values) -> None:
+    critic, posterior = values["critic"], values["posterior"]
+    if critic == "successor" and posterior not in LINEAR:
+        raise UsageError(
+            f"--critic successor needs log q linear in features of s, which {posterior} is not; valid: {_or(LINEAR)}"
+        )
+    if values["gpi"] and critic != "successor":
+        raise UsageError("--gpi needs successor features; valid: --critic successor with it, or 0")
+
+
+def _check_swept(values: Values) -> None:
+    lengths = {name: len(values.get(name) or ()) for name in KNOBS}
+    swept = {name: n for name, n in lengths.items() if n > 1}
+    if len(set(swept.values())) > 1:
+        raise UsageError(
+            f"{', '.join(map(flag, swept))} differ in length; valid: one value, or equally many for each knob"
+        )
+
+
+def _replay(given: Options, values: Values, horizon: int) -> int:
+    """Enough for the episodes under way and one more of each environment, unless told that it is to be less."""
+    envs, rows, long = values["envs"], rows_needed(horizon), f"episodes of {horizon} steps"
+    if -(-values["replay"] // envs) >= rows:
+        return values["replay"]
+    if rows > LARGEST:
+        raise UsageError(
+            f"--horizon {horizon} is too long for any replay; valid: at most {(LARGEST - rows_needed(0)) // 2}"
+        )
+    if rows * envs > LARGEST:
+        raise UsageError(f"--envs {envs} is too many for {long}; valid: at most {LARGEST // rows}")
+    if "replay" in given:
+        raise UsageError(
+            f"--replay {given['replay']} is too small for {envs} environments with {long}; "
+            f"valid: at least {rows * envs}"
+        )
+    return rows * envs
+
+
+def _evaluate_every(values: Values, native: bool, horizon: int) -> int:
+    """A twentieth of all steps, but at least an iteration; on the host episodes are not cheap."""
+    collects, _ = schedule(values["envs"], values["updates_per_step"])
+    least = collects * values["envs"] if native else 4 * values["evaluate_episodes"] * horizon
+    return max(values["steps"] // 20, least)

@@ -1,0 +1,88 @@
+"""Training without a folder: compile once, then advance and evaluate inside anyone's own loop.
+
+program = vgcrl.compile("diayn", env="pointmass", seeds=2)
+state = program.init()
+while state.iteration * program.steps_per_iteration < 50_000:
+    state = program.advance(state, 100)
+    print(program.evaluate(state)["mean"]["F"])
+action = program.policy(state).act(obs, goal_state=target)
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.training.config import Config
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.loop import check_finite
+from vgcrl.training.program import RunState
+from vgcrl.training.resolve import resolve
+from vgcrl.training.summary import summarise
+from vgcrl.use.api import Policy, policy_of, to_options
+
+
+class TrainingState(NamedTuple):
+    """All runs, a pytree with the runs first in every array, and the iterations that they have been trained for."""
+
+    runs: RunState
+    iteration: int
+
+
+class CompiledTraining:
+    """What `vgcrl.compile` returns. It writes no file and handles no signal.
+
+    `advance` takes its state over: only the one that it returns can be used from then on.
+    """
+
+    def __init__(self, config: Config):
+        self.config, self._program = config, compile_config(config)
+        self._newest: TrainingState | None = None  # where the environments on the host are, if they are there
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps of each run in one iteration."""
+        return self._program.steps_per_iteration
+
+    def init(self) -> TrainingState:
+        """Every run before its first step."""
+        return self._remember(TrainingState(self._program.init(), 0))
+
+    def advance(self, state: TrainingState, n: int = 1) -> TrainingState:
+        """The state after n more iterations; asynchronous where the environment is compiled too."""
+        if n < 1:
+            raise ValueError(f"n {n} is out of range: give at least 1 iteration")
+        if not self.config.native and state is not self._newest:
+            raise ValueError(
+                f"the environments of {self.config.env} run on the host and have gone on: "
+                "give the state that init or advance returned last"
+            )
+        runs = self._program.advance(state.runs, state.iteration, n)
+        return self._remember(TrainingState(runs, state.iteration + n))
+
+    def evaluate(self, state: TrainingState, targets: Any = None, episodes: int | None = None) -> dict[str, Any]:
+        """Metrics per run ("seeds") with their "mean" and "ci95", as `vgcrl evaluate --json` has them.
+
+        `targets` (target, observation) are states for LGR(s); without them, the environment's own starts.
+        """
+        check_finite(self._program, state.runs)
+        width = self._program.spec.obs_dim
+        aims = None if targets is None else jnp.asarray(np.asarray(targets, np.float32))
+        if aims is not None and (aims.ndim != 2 or aims.shape[1] != width or not len(aims)):
+            raise ValueError(f"targets have shape {aims.shape}; valid: (targets, {width})")
+        out = jax.device_get(self._program.evaluate(state.runs, aims, episodes))
+        return summarise(self._program, out)
+
+    def policy(self, state: TrainingState, seed: int | None = None) -> Policy:
+        """The policy of one seed (the first unless told), to act with; it stays as it is when training goes on."""
+        return policy_of(self._program, state.runs, seed)
+
+    def _remember(self, state: TrainingState) -> TrainingState:
+        self._newest = None if self.config.native else state
+        return state
+
+
+def compile(method: str = "diayn", **options: Any) -> CompiledTraining:
+    """`method` with the options of `vgcrl train`, underscores for dashes, ready to be trained step by step."""
+    return CompiledTraining(resolve(to_options({"method": method, **options})))

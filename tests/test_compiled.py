@@ -1,0 +1,62 @@
+"""Training inside a loop of one's own: no folder, no signal handler, the numbers of a run."""
+
+import signal
+
+import numpy as np
+import pytest
+
+import vgcrl
+from tiny import TINY
+from vgcrl.training import trainer
+from vgcrl.training.options import Options
+
+SMALL = TINY | {"steps": 320, "evaluate_every": 320, "seeds": 2}
+
+
+@pytest.fixture(scope="module")
+def program():
+    return vgcrl.compile("diayn", **SMALL)
+
+
+def test_the_same_numbers_as_a_run_in_a_folder(program, tmp_path, monkeypatch):
+    """However the iterations are divided among calls; and nothing is written, and no signal handled."""
+    run = trainer.start(Options("diayn", **SMALL), tmp_path / "run", quiet=True)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    handlers = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+    state = program.init()
+    total = SMALL["steps"] // program.steps_per_iteration
+    state = program.advance(program.advance(state, total - 3), 3)
+    assert state.iteration == total
+    assert program.evaluate(state) == {k: v for k, v in run.last.items() if k in ("seeds", "mean", "ci95")}
+    assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert not any((tmp_path / "empty").iterdir())
+
+
+def test_a_policy_acts_and_stays_as_it_is_when_training_goes_on(program):
+    state = program.advance(program.init(), 30)
+    policy, obs = program.policy(state, seed=1), np.zeros(4, np.float32)
+    before = policy.act(obs, z=3)
+    state = program.advance(state, 60)
+    np.testing.assert_array_equal(policy.act(obs, z=3), before)
+    assert (program.policy(state, seed=1).act(obs, z=3) != before).any()
+
+
+def test_bad_input_is_refused(program):
+    state = program.init()
+    with pytest.raises(ValueError, match="at least 1 iteration"):
+        program.advance(state, 0)
+    with pytest.raises(ValueError, match=r"targets have shape \(3,\); valid: \(targets, 4\)"):
+        program.evaluate(state, [1.0, 2.0, 3.0])
+    with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
+        vgcrl.compile("diayn", stepz=3)
+
+
+def test_environments_on_the_host_go_on_from_the_newest_state_only():
+    pytest.importorskip("mujoco")
+    program = vgcrl.compile("diayn", **SMALL | {"env": "HalfCheetah", "horizon": 20, "replay": 4000, "seeds": 1})
+    first = program.init()
+    second = program.advance(first, 2)
+    with pytest.raises(ValueError, match="have gone on"):
+        program.advance(first)
+    assert program.advance(second, 2).iteration == 4
