@@ -174,7 +174,7 @@ def test_targets_from_a_file(run, tmp_path, capsys, kind):
     if kind == "npy":
         np.save(path, targets)
     elif kind == "json":
-        path.write_text(json.dumps(target_states.tolist()))
+        path.write_text(json.dumps(targets.tolist()))
     else:
         path.write_text("\ufeff0.5,0.5,0,0\n\n-1,0,0,0\n\n")  # as a spreadsheet may leave it
     capsys.readouterr()

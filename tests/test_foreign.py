@@ -392,7 +392,7 @@ def test_a_folder_that_was_there_is_left_as_it_was(where, tmp_path, capsys):
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize(("starts", "told"), [(0, "of seed 0 at its start"), (1, "of seed 0 at step 24")])
+@pytest.mark.parametrize(("starts", "reported"), [(0, "of seed 0 at its start"), (1, "of seed 0 at step 24")])
 def test_a_start_that_is_not_finite_is_told(starts, reported, tmp_path, capsys, monkeypatch):
     import foreign_envs
 

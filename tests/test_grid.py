@@ -250,7 +250,7 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
 
 
 @pytest.mark.parametrize(
-    ("measured", "told"),
+    ("measured", "reported"),
     [({}, "a GPU"), ({"measured_on": "a GPU"}, "a GPU"), ({"measured_on": "a CPU"}, "a GPU, measured on a CPU")],
 )
 def test_both_machines_are_told_where_there_were_two(measured, reported):

@@ -344,7 +344,7 @@ def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"steps": 64}, "--random-steps 64 comes first, of --steps 64"),
         ({"steps": 128, "batch": 128}, "--batch 128 comes first, of --steps 128"),
