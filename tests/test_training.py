@@ -353,7 +353,7 @@ def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
     ],
 )
 def test_where_nothing_will_be_learned_it_is_told(changes, reported, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(loop, "train_loop", lambda *_: None)
+    monkeypatch.setattr(trainer, "train_loop", lambda *_: None)
     trainer.start(Options(**TINY | {"updates_per_step": 1.0} | changes), tmp_path / "run")
     said = capsys.readouterr().err
     assert said.strip() == (f"nothing will be learned: {reported}" if reported else "")
