@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -532,11 +531,11 @@ def test_a_run_that_diverges_is_told_of(small, tmp_path, monkeypatch):
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
 def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch, handler):
     """Also in the background of a script, whose shell has Ctrl-C ignored."""
-    monkeypatch.setattr(grid, "work", lambda *_: time.sleep(60))
+    monkeypatch.setattr(grid, "work", lambda *_: signal.pause())
     monkeypatch.setattr(planning, "memory", lambda config: 0.0)
     before = signal.signal(signal.SIGINT, handler)
     try:
-        assert run(tmp_path, "--minutes", "0.02") == 0
+        assert run(tmp_path, "--minutes", "0.001") == 0
     finally:
         signal.signal(signal.SIGINT, before)
     assert "stopped and saved" in capsys.readouterr().err
