@@ -221,7 +221,9 @@ def cheetah():
 def state(worlds, time=0):
     """The state of the C engine, for MJX."""
     fields = (worlds.qpos, worlds.qvel, worlds.sims.bind("qacc_warmstart"))
-    return VecState(mjx_engine.Sim(*(jnp.asarray(x, jnp.float32) for x in fields)), jnp.full(COUNT, time, jnp.int32))
+    return VecState(
+        mjx_engine.BodyState(*(jnp.asarray(x, jnp.float32) for x in fields)), jnp.full(COUNT, time, jnp.int32)
+    )
 
 
 def drift(name, step, steps=20, resync=60):

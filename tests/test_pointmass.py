@@ -39,7 +39,7 @@ def test_single_steps_equal_mujoco(x64, tolerance):
         dtype = jnp.float64 if x64 else jnp.float32
         arrays = [jnp.asarray(c, dtype) for c in cases]
         rounded = [np.asarray(a, np.float64) for a in arrays]  # MuJoCo starts from what float32 can hold
-        sim = pointmass.Sim(arrays[0], arrays[1])
+        sim = pointmass.PointState(arrays[0], arrays[1])
         ours = jax.jit(pointmass.physics)(sim, pointmass.GEAR * arrays[2] + arrays[3])
         position, velocity = (np.asarray(x, np.float64) for x in ours)
     theirs = [mujoco_step(model, data, *(c[i] for c in rounded)) for i in range(len(position))]
@@ -59,7 +59,7 @@ def test_rollouts_equal_mujoco():
         for _ in range(5):
             mujoco.mj_resetData(model, data)
             data.qpos[:] = rng.uniform(-1.5, 1.5, DIMS)
-            sim = pointmass.Sim(jnp.asarray(data.qpos), jnp.asarray(data.qvel))
+            sim = pointmass.PointState(jnp.asarray(data.qpos), jnp.asarray(data.qvel))
             for _ in range(200):
                 data.ctrl[:], data.qfrc_applied[:] = rng.uniform(-1, 1, DIMS), rng.uniform(-40, 40, DIMS)
                 force = pointmass.GEAR * data.ctrl + data.qfrc_applied
@@ -74,7 +74,7 @@ def test_rollouts_equal_mujoco():
 def test_wind_blows_only_where_it_should():
     env = pointmass.pointmass(3, wind=(0.0, 40.0, 0.0))
     keys = jax.random.split(jax.random.key(1), 500)
-    still = pointmass.Sim(jnp.zeros(3), jnp.zeros(3))
+    still = pointmass.PointState(jnp.zeros(3), jnp.zeros(3))
     velocity = jax.vmap(lambda k: env.step(still, jnp.zeros(3), k)[0].velocity)(keys)
     assert jnp.all(velocity[:, jnp.array([0, 2])] == 0)
     top = 40 * pointmass.TIMESTEP / (pointmass.MASS + pointmass.TIMESTEP * pointmass.DAMPING)
