@@ -209,7 +209,7 @@ needs_mjx = pytest.mark.skipif(mjx_engine.missing() is not None, reason="mujoco-
 
 def native(name, physics, **options):
     """An environment and its compiled step."""
-    envs = Vectorised(mjx_engine.build(bodies.TASKS[name], horizon=1000, physics=physics, **options), COUNT)
+    envs = Vectorised(mjx_engine.build(bodies.TASKS[name], COUNT, horizon=1000, physics=physics, **options), COUNT)
     return envs, jax.jit(envs.step)
 
 
@@ -221,9 +221,9 @@ def cheetah():
 def state(worlds, time=0):
     """The state of the C engine, for MJX."""
     fields = (worlds.qpos, worlds.qvel, worlds.sims.bind("qacc_warmstart"))
-    return VecState(
-        mjx_engine.BodyState(*(jnp.asarray(x, jnp.float32) for x in fields)), jnp.full(COUNT, time, jnp.int32)
-    )
+    body = mjx_engine.BodyState(*(jnp.asarray(x, jnp.float32) for x in fields))
+    time, overflows = jnp.full(COUNT, time, jnp.int32), jnp.zeros(COUNT, jnp.int32)
+    return VecState(mjx_engine.Simulation(body, jnp.zeros(COUNT, bool)), time, overflows)
 
 
 def drift(name, step, steps=20, resync=60):
@@ -237,10 +237,10 @@ def drift(name, step, steps=20, resync=60):
         if clock < steps:
             free, _ = step(free, action[0], key)
         next_obs = worlds.step(action, KEYS[:1], clock).next_obs[0]
-        once.append(np.abs(synced.sim.qpos - worlds.qpos).max(axis=-1))
+        once.append(np.abs(synced.sim.body.qpos - worlds.qpos).max(axis=-1))
         rich.append(np.abs(answer.next_obs - next_obs).max(axis=-1) / np.abs(next_obs).max(axis=-1))
         if clock == steps - 1:
-            after = np.abs(free.sim.qpos - worlds.qpos).max(axis=-1)
+            after = np.abs(free.sim.body.qpos - worlds.qpos).max(axis=-1)
     found = [np.median(once), np.quantile(once, 0.9), np.median(rich), np.median(after)]
     print(name, "one step: median {:.1e}, 90 % {:.1e}; observation {:.1e}; after 20: {:.1e}".format(*found))
     assert np.isfinite(found).all()
@@ -266,9 +266,9 @@ def test_mjx_time_limit(cheetah):
     np.testing.assert_array_equal(before.obs, before.next_obs)
     np.testing.assert_array_equal(before.next_obs, after.next_obs)
     assert (np.abs(after.obs - after.next_obs).max(axis=-1) > 0.1).all()
-    np.testing.assert_array_equal(ended.sim.qacc_warmstart, 0)
-    assert (np.asarray(going.sim.qacc_warmstart) != 0).any()
-    assert all(leaf.dtype in (jnp.float32, jnp.int32) for leaf in jax.tree.leaves(going))
+    np.testing.assert_array_equal(ended.sim.body.qacc_warmstart, 0)
+    assert (np.asarray(going.sim.body.qacc_warmstart) != 0).any()
+    assert all(leaf.dtype in (jnp.float32, jnp.int32, bool) for leaf in jax.tree.leaves(going))
 
 
 @needs_mjx
@@ -276,11 +276,12 @@ def test_mjx_exploded_simulation_starts_again(cheetah):
     worlds = ours("HalfCheetah", count=COUNT)
     worlds.reset(KEYS[:1])
     bad = state(worlds)
-    bad = bad._replace(sim=bad.sim._replace(qvel=bad.sim.qvel.at[0].set(jnp.nan)))
+    body = bad.sim.body._replace(qvel=bad.sim.body.qvel.at[0].set(jnp.nan))
+    bad = bad._replace(sim=bad.sim._replace(body=body))
     action = jnp.zeros((COUNT, worlds.spec.action_dim))
     after, answer = cheetah[1](bad, action, jax.random.key(0))
     assert np.isfinite(answer.next_obs).all()
-    np.testing.assert_array_equal(after.sim.qpos[0], np.float32(worlds.model.qpos0))
+    np.testing.assert_array_equal(after.sim.body.qpos[0], np.float32(worlds.model.qpos0))
     np.testing.assert_array_equal(answer.next_obs[0], 0)
     assert (np.asarray(answer.next_obs[1:]) != 0).all(axis=-1).all()
 
@@ -289,12 +290,12 @@ def test_mjx_exploded_simulation_starts_again(cheetah):
 @pytest.mark.parametrize("name", ["HalfCheetah", "Ant", pytest.param("Humanoid", marks=pytest.mark.slow)])
 def test_mjx_starts(name):
     task = bodies.TASKS[name]
-    env = mjx_engine.build(task, horizon=1000, physics="exact")
+    env = mjx_engine.build(task, COUNT, horizon=1000, physics="exact")
     sim, obs = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 2000))
-    same_starts(name, sim.qpos, sim.qvel)
+    same_starts(name, sim.body.qpos, sim.body.qvel)
     data = theirs(name)
     for i in range(5):
-        place_obs = place(data, *(np.asarray(x[i], np.float64) for x in sim[:2]))
+        place_obs = place(data, *(np.asarray(x[i], np.float64) for x in sim.body[:2]))
         np.testing.assert_allclose(obs[i], place_obs, rtol=1e-5, atol=1e-5)
 
 
@@ -348,7 +349,7 @@ def test_mjx_ant_terminates():
     after, answer = native("Ant", "fast", terminate=True)[1](state(worlds), actions(1, worlds)[0, 0], jax.random.key(0))
     np.testing.assert_array_equal(answer.terminal, np.arange(COUNT) == 0)
     np.testing.assert_array_equal(answer.last, answer.terminal)
-    assert (np.asarray(after.sim.qpos)[:, 2] < 1.5).all()
+    assert (np.asarray(after.sim.body.qpos)[:, 2] < 1.5).all()
 
 
 @needs_mjx
@@ -358,7 +359,7 @@ def test_mjx_models_it_refuses(monkeypatch):
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
     monkeypatch.setattr(bodies, "load", lambda _: model)
     with pytest.raises(UsageError, match=r"--engine mjx cannot run Ant-v5 \(.*IMPLICIT.*\); valid") as refused:
-        mjx_engine.build(task, horizon=1000, physics="exact")
+        mjx_engine.build(task, COUNT, horizon=1000, physics="exact")
     assert "\n" not in str(refused.value)
 
 
@@ -367,4 +368,4 @@ def test_mjx_missing_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco.mjx", None)
     assert mjx_engine.missing() == "mujoco.mjx"
     with pytest.raises(UsageError, match=r"^--engine mjx needs mujoco-mjx; valid: pip install 'vgcrl\[mjx\]'$"):
-        mjx_engine.build(bodies.TASKS["Ant"], horizon=1000, physics="exact")
+        mjx_engine.build(bodies.TASKS["Ant"], COUNT, horizon=1000, physics="exact")
