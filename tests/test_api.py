@@ -13,42 +13,38 @@ from vgcrl.training import trainer
 from vgcrl.training.resolve import resolve
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return vgcrl.train("vgcrl", out=tmp_path_factory.mktemp("api") / "run", **TINY)
-
-
-def test_train_returns_the_run(run):
+def test_train_returns_the_run(tmp_path):
+    run = vgcrl.train("agcrl", env="windy-pointmass", out=tmp_path / "run", **TINY)
     assert run.metrics[-1] == run.last
     assert run.last["step"] == 640
     assert not run.interrupted
 
 
-def test_policy_acts_for_a_state_and_for_a_goal(run):
-    policy = vgcrl.load(run.dir)
+def test_policy_acts_for_a_state_and_for_a_goal(windy):
+    policy = vgcrl.load(windy)
     obs, target = np.zeros(4), np.array([1.0, -1.0, 0, 0])
     action = policy.act(obs, goal_state=target)
     assert action.shape == (2,)
     assert np.all(np.abs(action) <= 1)
     z = policy.embed(target)
-    assert np.all(np.abs(z) <= 1)
+    np.testing.assert_allclose(z, target[:2])
     np.testing.assert_allclose(policy.act(obs, z=z), action, atol=1e-5)
-    other = vgcrl.load(run.dir, seed=1)
+    other = vgcrl.load(windy, seed=1)
     assert not np.allclose(other.act(obs, goal_state=target), action)
 
 
-def test_policy_refuses_what_it_cannot_mean(run):
-    policy = vgcrl.load(run.dir)
+def test_policy_refuses_what_it_cannot_mean(windy):
+    policy = vgcrl.load(windy)
     with pytest.raises(ValueError, match="name one goal"):
         policy.act(np.zeros(4))
     with pytest.raises(ValueError, match=r"goal_state has shape \(2,\)"):
         policy.act(np.zeros(4), goal_state=np.zeros(2))
     with pytest.raises(ValueError, match="goal_state has a number that is not finite"):
         policy.act(np.zeros(4), goal_state=np.full(4, np.nan))
-    with pytest.raises(ValueError, match="lies in"):
-        policy.act(np.zeros(4), z=[2.0, 0.0])
+    with pytest.raises(ValueError, match="finite"):
+        policy.act(np.zeros(4), z=[np.nan, 0.0])
     with pytest.raises(vgcrl.UsageError, match="seed 9"):
-        vgcrl.load(run.dir, seed=9)
+        vgcrl.load(windy, seed=9)
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.train(stepz=3)
     for wrong in ({"seeds": 2.5}, {"hidden": [16.5]}, {"features": 5}, {"env": None}, {"terminate": "no"}):
@@ -148,7 +144,7 @@ def test_lgr_refuses_what_means_nothing():
     assert score(max_steps=1) > score() + 0.1
 
 
-def test_states_too_large_are_refused_without_a_warning(run, recwarn):
+def test_states_too_large_are_refused_without_a_warning(windy, recwarn):
     with pytest.raises(ValueError, match="goal_state has a number that is not finite"):
-        vgcrl.load(run.dir).act(np.zeros(4), goal_state=[1e39, 0, 0, 0])
+        vgcrl.load(windy).act(np.zeros(4), goal_state=[1e39, 0, 0, 0])
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]

@@ -140,7 +140,7 @@ def test_some_of_the_targets_are_of_all_experts_alike():
 def test_who_falls_stays_down_when_experts_are_recorded(tmp_path, capsys):
     """Hardly trained it falls at once; with early ends in the recording half the states would be fresh starts."""
     out = tmp_path / "Humanoid.safetensors"
-    small = flags(steps=320, seeds=1, horizon=200, replay=4000, evaluate_every=320, checkpoint_every=320)
+    small = flags(steps=320, seeds=1, horizon=150, replay=4000, evaluate_every=320, checkpoint_every=320)
     assert main(["experts", "--env", "Humanoid", "--terminate", "yes", "--out", str(out), *small]) == 0
     found = target_states.read(out)
     assert found.states[:, 0].max() < 1.0, "a fresh start is at 1.4"

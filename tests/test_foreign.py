@@ -257,12 +257,21 @@ def test_a_time_step_that_cannot_be_told():
     worlds.close()
 
 
-def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path):
+SMALL = {"steps": 32, "envs": 2, "horizon": 6, "seeds": 1}
+
+
+def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path, capsys):
+    """And what the environment prints is not in the answer of a command."""
     import gymnasium
 
-    name = "foreign_envs:Table-v0"
-    run = vgcrl.train(env=name, out=tmp_path / "run", **{**TINY, "steps": 32, "envs": 2, "horizon": 6, "seeds": 1})
-    policy, env = vgcrl.load(run.dir), gymnasium.make(name)
+    name, out = "foreign_envs:Table-v0", str(tmp_path / "run")
+    assert main(["train", "--env", name, "--out", out, *flags(**SMALL)]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", out, "--json"]) == 0
+    said = capsys.readouterr()
+    assert "F" in json.loads(said.out)["mean"]
+    assert "welcome" in said.err
+    policy, env = vgcrl.load(out), gymnasium.make(name)
     obs, _ = env.reset(seed=0)
     assert env.action_space.contains(policy.act(obs, goal_state=obs))
     np.testing.assert_array_equal(policy.act(obs.ravel(), z=0), policy.act(obs, z=0))
@@ -279,7 +288,7 @@ def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path):
 def test_a_policy_for_a_world_of_one_number(tmp_path):
     """Its environment also fails to close."""
     name = "foreign_envs:Scalar-v0"
-    run = vgcrl.train(env=name, out=tmp_path / "run", **{**TINY, "steps": 32, "envs": 2, "horizon": 6, "seeds": 1})
+    run = vgcrl.train(env=name, out=tmp_path / "run", **TINY | SMALL)
     assert vgcrl.load(run.dir).act(np.float32(0.3), z=0).shape == ()
 
 
@@ -400,14 +409,3 @@ def test_a_start_that_is_not_finite_is_told(starts, reported, tmp_path, capsys, 
     assert main(["train", "--env", "foreign_envs:Lost-v0", "--out", str(tmp_path / "run"), *flags(horizon=6)]) == 2
     assert f"observation not finite in environment 0 {reported}" in capsys.readouterr().err.splitlines()[-1]
     assert (tmp_path / "run").exists() == bool(starts)
-
-
-def test_what_an_environment_prints_is_not_the_answer(tmp_path, capsys):
-    out = str(tmp_path / "run")
-    small = flags(steps=64, envs=2, horizon=6, random_steps=16, evaluate_every=64, checkpoint_every=64, seeds=1)
-    assert main(["train", "--env", "foreign_envs:Chatty-v0", "--out", out, *small]) == 0
-    capsys.readouterr()
-    assert main(["evaluate", out, "--json"]) == 0
-    said = capsys.readouterr()
-    assert "F" in json.loads(said.out)["mean"]
-    assert "welcome" in said.err

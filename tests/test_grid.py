@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import pytest
 
+from shared import made_once
 from tiny import TINY
 from vgcrl.cli import main, parse
 from vgcrl.envs import Broken
@@ -285,11 +286,9 @@ def small(monkeypatch):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """The folder of an experiment that was run once, to be left as it is."""
-    out = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
-        assert run(out, "--minutes", "60") == 0
-    return out
+        return made_once(tmp_path_factory, "discrete", lambda out: run(out, "--minutes", "60"))
 
 
 @pytest.fixture

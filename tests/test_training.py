@@ -197,8 +197,8 @@ def test_observation_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
 
     engine = row.engines["jax"]
 
-    def broken(**options):
-        env = engine.build(**options)
+    def broken(worlds, **options):
+        env = engine.build(worlds, **options)
 
         def step(sim, action, key):
             sim, obs, terminal = env.step(sim[0], action, key), sim[1] + 1, None
@@ -319,18 +319,18 @@ def test_a_damaged_policy_is_told_in_one_line(whole, tmp_path, capsys, damage):
     assert said.count("\n") == 1
 
 
-BODY = ["--env", "HalfCheetah", *flags(steps=64, envs=2, horizon=16, replay=2000, evaluate_every=64, random_steps=16)]
+BODY = ["--env", "HalfCheetah", *flags(steps=192, horizon=20, replay=4000, evaluate_every=192)]
 
 
 @pytest.mark.parametrize("engine", ["mujoco", pytest.param("mjx", marks=pytest.mark.slow)])
 def test_a_body_goes_on_to_the_bit(engine, tmp_path):
     """In mid-episode: the simulator's whole state is in the checkpoint."""
     whole, half = tmp_path / "whole", tmp_path / "half"
-    options = [*BODY, "--engine", engine, "--checkpoint-every", "40"]
+    options = [*BODY, "--engine", engine, "--checkpoint-every", "128"]
     assert main(["train", "--out", str(whole), *options]) == 0
-    assert main(["train", "--out", str(half), *options, "--steps", "40"]) == 0
-    assert main(["resume", str(half), "--steps", "64"]) == 0
-    lines = [[line for line in read_lines(run / "metrics.jsonl") if line["step"] != 40] for run in (whole, half)]
+    assert main(["train", "--out", str(half), *options, "--steps", "128"]) == 0
+    assert main(["resume", str(half), "--steps", "192"]) == 0
+    lines = [[line for line in read_lines(run / "metrics.jsonl") if line["step"] != 128] for run in (whole, half)]
     for run, kept in zip((whole, half), lines, strict=True):
         (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     assert_same_state(whole, half)
@@ -339,11 +339,11 @@ def test_a_body_goes_on_to_the_bit(engine, tmp_path):
 def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
     """In fresh episodes: what one has saved is nothing to the other."""
     out = tmp_path / "run"
-    assert main(["train", "--out", str(out), *BODY, "--engine", "gymnasium", "--steps", "40"]) == 0
+    assert main(["train", "--out", str(out), *BODY, "--engine", "gymnasium", "--steps", "128"]) == 0
     config = json.loads((out / "config.json").read_text())
     (out / "config.json").write_text(json.dumps(config | {"engine": "mujoco", "workers": None}))
     capsys.readouterr()
-    assert main(["resume", str(out), "--steps", "64"]) == 0
+    assert main(["resume", str(out), "--steps", "192"]) == 0
     assert "HalfCheetah cannot be restored in mid-episode" in capsys.readouterr().err
     assert main(["resume", str(out)]) == 0
     assert "mid-episode" not in capsys.readouterr().err, "nothing to go on with"
