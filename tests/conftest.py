@@ -14,10 +14,10 @@ os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from shared import host_once, made_once, native_once  # noqa: E402
+from shared import compiled_once, made_once  # noqa: E402
 from tiny import flags  # noqa: E402
 from vgcrl.cli import main  # noqa: E402
-from vgcrl.training import host_program, program  # noqa: E402
+from vgcrl.training import host_program  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -27,8 +27,8 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 @pytest.fixture(scope="session", autouse=True)
 def _programs_compiled_once():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "compile_native", native_once(program.compile_native))
-        patch.setattr(host_program, "Host", host_once(host_program.Host))
+        for name in ("NativeProgram", "HostProgram"):
+            patch.setattr(host_program, name, compiled_once(getattr(host_program, name)))
         yield
 
 

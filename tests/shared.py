@@ -9,36 +9,30 @@ import io
 import os
 
 from vgcrl.envs import bodies
+from vgcrl.training.host_program import HostProgram
 
 NOT_COMPILED = ("steps", "evaluate_every", "checkpoint_every")  # options that only the loop reads
 
 
-def compiled_part(config):
-    return dataclasses.replace(config, **dict.fromkeys(NOT_COMPILED, 1))
+def compiled_once(program_class):
+    """Tracing takes as long as compiling: equal configurations of one process share what they compiled.
 
-
-def native_once(compile_native):
-    """Tracing takes as long as compiling: equal configurations of one process share their program."""
+    Each program has environments of its own to train in. Those that tests make up are left out.
+    """
 
     @functools.lru_cache(maxsize=8)
     def compiled(config):
-        made = compile_native(config)
-        return made._replace(shapes=functools.cache(made.shapes))
-
-    return lambda config: compiled(compiled_part(config))._replace(config=config)
-
-
-def host_once(host_class):
-    """The same of bodies on the host; each has environments of its own to train in."""
-    compiled = functools.lru_cache(maxsize=4)(host_class)
+        made = program_class(config)
+        made.shapes = functools.cache(made.shapes)
+        return made
 
     def find(config):
-        if config.native or config.env not in bodies.TASKS:
-            return host_class(config)
-        host = copy.copy(compiled(compiled_part(config)))
-        assert "envs" not in vars(host)
-        host.config = config
-        return host
+        if (program_class is HostProgram) != (config.env in bodies.TASKS):
+            return program_class(config)
+        made = copy.copy(compiled(dataclasses.replace(config, **dict.fromkeys(NOT_COMPILED, 1))))
+        assert "envs" not in vars(made)
+        made.config = config
+        return made
 
     return find
 

@@ -47,7 +47,7 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         vgcrl.load(windy, seed=9)
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.train(stepz=3)
-    for wrong in ({"seeds": 2.5}, {"hidden": [16.5]}, {"features": 5}, {"env": None}, {"terminate": "no"}):
+    for wrong in ({"seeds": 2.5}, {"hidden": [16.5]}, {"features": 5}, {"terminate": "no"}):
         (name,) = wrong
         with pytest.raises(vgcrl.UsageError, match=f"--{name} .* is not valid; valid: "):
             vgcrl.train(**wrong)

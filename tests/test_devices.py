@@ -21,7 +21,10 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 import jax, vgcrl
-from vgcrl.training import trainer
+from shared import compiled_once
+from vgcrl.training import host_program, trainer
+for name in ("NativeProgram", "HostProgram"):
+    setattr(host_program, name, compiled_once(getattr(host_program, name)))
 out = Path(sys.argv[1])
 for env, options in json.loads(sys.argv[2]).items():
     vgcrl.train("diayn", env=env, out=out / env, quiet=True, **options)
@@ -42,7 +45,8 @@ def test_two_devices_are_as_one(trained, tmp_path):
     """Two runs: trained, evaluated, saved and taken up again by two devices with one each, and by one with both."""
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "two"), json.dumps(CASES)]
-    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, check=False)
+    variables = {"XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == [[2, [2]]] * len(CASES)
     body = vgcrl.train("diayn", env="HalfCheetah", out=tmp_path / "one", quiet=True, **BODY).dir
