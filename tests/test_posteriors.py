@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vgcrl.objective.goals import Discrete, Sphere, cube
+from vgcrl.objective.goals import Discrete, Normals, Sphere, cube
 from vgcrl.objective.networks import Linear, Spectral
 from vgcrl.objective.optim import adam_init, adam_step
 from vgcrl.objective.posteriors import POSTERIORS, Build, PosteriorView
@@ -20,8 +20,9 @@ D, RUNS = 3, 3
 BUILD = Build(features=D, goals=D, hidden=(8, 8), layer=Linear, sigma=0.7, components=2, kappa=5.0)
 PICTURE = (4, 4, 1)
 SPACES = {"categorical": Discrete(D), "dynamics": Discrete(D), "vmf": Sphere(D), "nonparametric-conv": cube(16)}
-INPUTS = {"dynamics": 2 * D, "nonparametric-conv": 16}
-MOVED = ("left", "block", "memory", "scale")  # by refresh, not by gradients
+SPACES |= {"lsd": Normals(D), "metra": Sphere(D), "metra-discrete": Discrete(D), "csf": Sphere(D)}
+INPUTS = dict.fromkeys(("dynamics", "lsd", "metra", "metra-discrete", "csf"), 2 * D) | {"nonparametric-conv": 16}
+MOVED = ("left", "block", "memory", "scale", "fresh")  # by refresh, not by gradients
 FAMILY = list(itertools.product(("identity", "linear", "mlp"), ("fixed", "global", "state"), (False, True)))
 REGISTERED = [b.keywords for b in POSTERIORS.values() if isinstance(b, partial)]
 MEMBERS = {

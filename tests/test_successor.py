@@ -1,4 +1,4 @@
-"""Successor features: log q is linear where it is said to be, and the vector critic is the scalar one."""
+"""Successor features: log q is linear where it is said to be, and both critics know the sums of a probe."""
 
 from functools import partial
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vgcrl.objective import learner
-from vgcrl.objective.agents.sac import Agent, sac
-from vgcrl.objective.goals import Discrete, Sphere, TanhBox, cube
+from vgcrl.objective.agents.sac import Agent, sac, sample_action
+from vgcrl.objective.goals import Discrete, Normals, Sphere, TanhBox, cube
 from vgcrl.objective.networks import Linear
 from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView
 from vgcrl.objective.relabel import RELABELS
@@ -21,12 +21,18 @@ from vgcrl.training.resolve import resolve
 
 D = 3
 SPACES = {"categorical": Discrete(D), "vmf": Sphere(D), "gaussian-fixed": TanhBox(D)}
+SPACES |= {"lsd": Normals(D), "metra": Sphere(D), "csf": Sphere(D)}
+SEES_TRANSITIONS = ("lsd", "metra", "csf")
+LEARNS_NOTHING = ("state-fixed",)
 KEY = jax.random.key(3)
 
 
 def built(name):
-    build = Build(D, D, (8, 8), Linear, sigma=0.7, components=2, kappa=5.0)
-    return PosteriorView(POSTERIORS[name](KEY, build), tuple(range(D)), "state", 1), SPACES.get(name, cube(D))
+    goals, given = SPACES.get(name, cube(D)), "transition" if name in SEES_TRANSITIONS else "state"
+    build = Build(D, D, (8, 8), Linear, sigma=0.7, components=2, kappa=5.0, log_prior=goals.log_prob)
+    if given == "transition":
+        build = build._replace(features=2 * D)
+    return PosteriorView(POSTERIORS[name](KEY, build), tuple(range(D)), given, 1), goals
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -81,24 +87,32 @@ def trained(cumulant_dim, critic, steps=1500):
     return agent, jax.jit(lambda s: jax.lax.fori_loop(0, steps, body, s))(agent.init(KEY))
 
 
-def test_vector_and_scalar_critics_agree_on_a_probe():
-    """The same reward as one number, and as features (a, a²) with weights (2, −1), a constant and the entropy."""
-    scalar = trained(1, lambda a: ((2 * a - a**2)[None], jnp.ones(1)))
-    vector = trained(4, lambda a: (jnp.stack([a, a**2, 1.0 + 0 * a, 0 * a]), jnp.array([2.0, -1.0, 0.0, 1.0])))
-    w = jnp.array([2.0, -1.0, 0.0, 1.0])
+WEIGHTS = jnp.array([2.0, -1.0, 0.0, 1.0])
+PROBES = {
+    "scalar": (1, lambda a: ((2 * a - a**2)[None], jnp.ones(1))),
+    "vector": (4, lambda a: (jnp.stack([a, a**2, 1.0 + 0 * a, 0 * a]), WEIGHTS)),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_critics_know_the_sums_of_a_probe(name):
+    """The reward 2a − a² as one number, and as features (a, a²) with weights (2, −1), a constant and the entropy.
+
+    There is one state and γ = 1/2, so what follows an action is worth one mean under the policy of each feature,
+    and α times its entropy.
+    """
+    agent, state = trained(*PROBES[name])
     one = jnp.ones(1)
+    actions, log_pi = jax.vmap(sample_action, (None, None, 0))(
+        state.actor, jnp.ones(2), jax.random.normal(KEY, (4000, 1))
+    )
+    bonus = -float(jnp.exp(state.log_alpha) * log_pi.mean())
+    later = np.array([actions.mean(), (actions**2).mean(), 1.0, bonus])
     for a in (-0.5, 0.0, 0.5, 0.9):
-        action = jnp.full(1, a)
-        q = np.asarray(scalar[0].successors(scalar[1], one, action, one))[:, 0]
-        psi = np.asarray(vector[0].successors(vector[1], one, action, one))
-        np.testing.assert_allclose(psi @ w, q, atol=0.15)
-        np.testing.assert_allclose(psi[:, 0] - psi[:, 0].mean() + a, a, atol=0.1)
-        assert psi[0, 2] == pytest.approx(2.0, abs=0.1), "a constant of 1 sums to 1 / (1 − γ)"
-    drop = [float(x[0].successors(x[1], one, jnp.full(1, 0.9), one)[0, 0]) for x in (scalar,)]
-    value = 2 * 0.9 - 0.81 + 0.5 * 2 * (2 * 0.9 - 0.81)  # at least what going on with 0.9 gives
-    assert drop[0] > value - 0.3
-    best = [float(x[0].best(x[1], one, one)[0]) for x in (scalar, vector)]
-    assert min(best) > 0.7, "both find the maximum at 1"
+        expected = np.array([a, a**2, 1.0, 0.0]) + later
+        psi = np.asarray(agent.successors(state, one, jnp.full(1, a), one))
+        np.testing.assert_allclose(psi, [expected if name == "vector" else [expected @ WEIGHTS]] * 2, atol=0.15)
+    assert float(agent.best(state, one, one)[0]) > 0.7, "the maximum is at 1"
 
 
 def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
@@ -121,14 +135,24 @@ def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     np.testing.assert_array_equal(program.best(policy(config, run), obs, z), chosen)  # which takes its critics along
 
 
-@pytest.mark.parametrize("critic", ["scalar", "successor"])
-def test_losses_are_finite_with_every_linear_posterior(critic):
-    """Through the learner, with relabelled goals."""
-    q, goals = built("vmf")
-    w = jax.vmap(partial(learner.CRITICS[critic], q, goals))(
-        jax.vmap(q)(jax.random.normal(KEY, (6, D))), jax.vmap(goals.sample)(jax.random.split(KEY, 6))
-    )
-    assert all(np.all(np.isfinite(x)) for x in w)
+@pytest.mark.parametrize("critic", learner.CRITICS)
+@pytest.mark.parametrize("name", LINEAR)
+def test_an_update_is_finite_with_every_linear_posterior(name, critic):
+    """Through the learner, with relabelled goals; agent and q move."""
+    q, goals = built(name)
+    width = D + LINEAR[name] + 2 if critic == "successor" else 1
+    fixed = {"hidden": (8,), "discount": 0.9, "target_rate": 0.05, "target_entropy": -1.0}
+    agent = sac(D, 1, goals.embed, goals.dim, cumulant_dim=width, **fixed)
+    obs, z = jax.random.normal(KEY, (6, D)), jax.vmap(goals.sample)(jax.random.split(KEY, 6))
+    batch = Transition(obs, jnp.zeros((6, 1)), obs[::-1], z, jnp.zeros(6, bool))
+    knobs = Knobs(*[jnp.full((), 0.5)] * len(Knobs._fields))
+    how = {"agent": agent, "goals": goals, "how": RELABELS["p-her"], "critic": learner.CRITICS[critic], "bonus": 0.0}
+    before = learner.init(q, agent, KEY)
+    after, info = jax.jit(partial(learner.update, **how))(before, batch, obs, knobs, learner.draw(KEY, 6, 1))
+    assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((after, info)))
+    for part, moves in (("q", name not in LEARNS_NOTHING), ("agent", True)):
+        pairs = zip(*(jax.tree.leaves(getattr(x, part)) for x in (before, after)), strict=True)
+        assert any(not np.array_equal(a, b) for a, b in pairs) == moves
 
 
 @pytest.mark.parametrize("name", learner.CRITICS)
