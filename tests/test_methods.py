@@ -31,7 +31,7 @@ SLOW = ("full, anywhere", "windy full covariance", "mixture, HER, later")  # par
 def test_method_contract(case):
     """Trains, evaluates, summarises; every number is finite, every part of λ that should move has moved."""
     method, changes = CASES[case]
-    program = compile_config(resolve(Options(method=method, **{**TINY, **changes})))
+    program = compile_config(resolve(Options(method=method, **{**TINY, "hidden": (16,), **changes})))
     runs = program.init()
     before = jax.device_get(runs.learner)
     runs = program.advance(runs, 0, 60)
