@@ -591,7 +591,10 @@ def test_the_committed_tables_are_those_of_the_committed_cells(name):
     found = cells.read_all(folder, jobs, unfinished=True)
     outcome = comparison.compare(jobs, found, GRIDS[name].contrasts, GRIDS[name].higher)
     assert {title: table._asdict() for title, table in outcome.tables.items()} == result["tables"]
-    assert [claim._asdict() for claim in outcome.claims] == result["claims"]
+    for made, committed in zip((claim._asdict() for claim in outcome.claims), result["claims"], strict=True):
+        for field in ("measured", "ci95"):  # machines differ in the last digit
+            assert made.pop(field) == pytest.approx(committed.pop(field))
+        assert made == committed
     assert outcome.finding == result["finding"]
     assert "; ".join(grid.commands(name, GRIDS[name], jobs, found, False)) == result["command"]
 
