@@ -13,7 +13,7 @@ from vgcrl.cli import main
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
 from vgcrl.experiments.spectral import finding, roughness
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.show.report import markdown
 from vgcrl.show.tables import with_interval
 from vgcrl.training.options import Options

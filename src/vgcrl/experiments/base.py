@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
 from vgcrl.show.tables import Table, counted, number, with_interval
@@ -80,14 +80,14 @@ class Experiment(NamedTuple):
     logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
 
 
-def judge(*rows: Any, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
+def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
     """Holds where the mean reaches `full` and its interval clears `least`; weaker where only the interval does.
 
-    Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both.
+    `values` has one number per seed. Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both.
     """
     sign = 1 if higher else -1
-    each = [sign * np.asarray(row, float) for row in rows]
-    mean, ci = float(np.mean([x.mean() for x in each])), interval(*each)
+    each = sign * np.asarray(values, float)
+    mean, ci = float(each.mean()), interval(each)
     if ci is None:
         return NOT_TESTED, sign * mean, None
     low, high = ci
