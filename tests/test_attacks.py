@@ -256,8 +256,9 @@ def test_what_may_be_changed_is_told(run, program):
     said = []
     config = json.dumps(json.loads(program.config.to_json()) | {"evaluate_every": 80, "steps": 10_000})
     checkpoint.read(run / "checkpoints" / "000000000320", program.shapes(), config, said.append)
-    assert len(said) == 1
-    assert "config.json has evaluate_every 80" in said[0]
+    assert len(said) == 2
+    assert "config.json has steps 10000, " in said[0]
+    assert "config.json has evaluate_every 80, " in said[1]
 
 
 def changed_line(path, number, change):

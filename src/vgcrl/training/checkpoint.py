@@ -36,7 +36,7 @@ HOST_ENV = 2**20  # bytes, at most, of one environment on the host
 BLANK = b'"sha256":"' + 64 * b"0" + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 # What may be changed in config.json after a run has begun, since it changes nothing that was learned.
-ADJUSTABLE = ("engine", "workers", "evaluate_every", "evaluate_episodes", "checkpoint_every")
+ADJUSTABLE = ("steps", "engine", "workers", "evaluate_every", "evaluate_episodes", "checkpoint_every")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SafetensorError)
 
 
@@ -202,9 +202,9 @@ def _build(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any:
 
 
 def _check_config(file: Path, written: str, now: str, warn: Callable[[str], None]) -> None:
-    """Refuse a configuration that was edited; tell what may be. Steps may be more, by `vgcrl resume --steps`."""
+    """Refuse a configuration that was edited; tell what may be."""
     before, after = json.loads(written), json.loads(now)
-    changed = [k for k in after if k in before and k != "steps" and after[k] != before[k]]
+    changed = [k for k in after if k in before and after[k] != before[k]]
     for name in changed:
         what = f"config.json has {name} {after[name]!r}, {file} was written with {before[name]!r}"
         if name not in ADJUSTABLE:

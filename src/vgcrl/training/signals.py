@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-GRACE = 10.0  # seconds between a request and the end, but for a checkpoint that is being written
+GRACE = 8.0  # seconds between a request and the end, but for a checkpoint that is being written
 INTERRUPTED = 130  # exit code
 
 

@@ -115,6 +115,11 @@ def start(given: Options, folder: Path | None, *, quiet: bool = False, evaluated
             return train_loop(program, folder, runs, START, display, evaluated, check_folder)
 
 
+def _on_host(config: Config) -> int:
+    """Environments that a checkpoint has beside the state."""
+    return 0 if config.native else config.envs * len(config.settings) * config.seeds
+
+
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
     """A run by its policy where that is as new as its checkpoints, since it is small; else by the newest sound one."""
     config = checked_config(folder)
@@ -133,8 +138,7 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
             raise
         warn(str(error))
     try:
-        envs = 0 if config.native else config.envs * len(config.settings) * config.seeds
-        runs, counters, _ = checkpoint.newest(folder, program.shapes(), text, warn, envs, least=step)
+        runs, counters, _ = checkpoint.newest(folder, program.shapes(), text, warn, _on_host(config), least=step)
     except checkpoint.NoneSound:
         if not step:
             raise
@@ -142,8 +146,13 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
     return program, runs, counters
 
 
-def _go_on(folder: Path, program: Program, steps: int | None, display: Display) -> tuple[RunState, dict[str, Any]]:
-    """The state to resume from: that of the newest sound checkpoint, or the start where nothing was saved yet."""
+def _go_on(
+    folder: Path, program: Program, written: str, steps: int | None, display: Display
+) -> tuple[RunState, dict[str, Any]]:
+    """The state to resume from: that of the newest sound checkpoint, or the start where nothing was saved yet.
+
+    `written` is the text of config.json, before `steps` were asked for.
+    """
     config = program.config
     if not checkpoint.saved(folder):
         step = checkpoint.policy_step(folder)
@@ -151,8 +160,7 @@ def _go_on(folder: Path, program: Program, steps: int | None, display: Display) 
             return program.init(), START
         what = f"its policy of step {step} is here, but no checkpoint to go on from"
         raise UsageError(f"{folder}: {what}; valid: `vgcrl evaluate`, or `vgcrl train` to begin anew")
-    envs = 0 if config.native else config.envs * len(config.settings) * config.seeds
-    runs, counters, saved = checkpoint.newest(folder, program.shapes(), config.to_json(), display.note, envs)
+    runs, counters, saved = checkpoint.newest(folder, program.shapes(), written, display.note, _on_host(config))
     size, done = program.steps_per_iteration, counters["step"]
     if steps is not None and -(-steps // size) * size < done:
         raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
@@ -165,12 +173,13 @@ def _go_on(folder: Path, program: Program, steps: int | None, display: Display) 
 def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Go on to the steps first asked for, or to `steps` in all."""
     config = checked_config(folder)
+    written = config.to_json()
     if steps is not None:
         config = resolve(Options.of(config) | {"steps": steps})
     with locked(folder) as check_folder, Display(config.method, config.steps, quiet) as display:
         program = compile_config(config)
         _check_memory(program)
-        runs, counters = _go_on(folder, program, steps, display)
+        runs, counters = _go_on(folder, program, written, steps, display)
         write_config(folder, config)
         truncate_lines(folder / "metrics.jsonl", counters["step"])
         with _failures(folder):
