@@ -352,10 +352,11 @@ def test_files_are_put_where_they_belong(tmp_path):
 
 
 COUNTERS = {"step": 640, "iteration": 1, "wall": 0.0}
+LAYOUT = {"layout": str(checkpoint.LAYOUT)}
 CRAFTED = {
-    "no counters": ({"layout": str(checkpoint.LAYOUT)}, None),
-    "odd counters": ({"layout": str(checkpoint.LAYOUT), "counters": "[]"}, None),
-    "other numbers": ({"layout": str(checkpoint.LAYOUT), "counters": json.dumps(COUNTERS)}, np.float64),
+    "no counters": (LAYOUT, None),
+    "odd counters": (LAYOUT | {"counters": "[]"}, None),
+    "other numbers": (LAYOUT | {"counters": json.dumps(COUNTERS)}, np.float64),
 }
 
 
