@@ -491,3 +491,11 @@ def test_targets_that_are_no_plain_file(run, capsys, tmp_path):
     os.truncate(tmp_path / "large.npy", 6 * 10**9)
     for name in ("pipe.npy", "large.npy"):
         assert "is no plain file" in refused(capsys, "evaluate", run, "--targets", tmp_path / name)
+
+
+@pytest.mark.parametrize("name", run_folder.FILES)
+def test_a_run_with_a_link_is_not_trained_on(name, run, capsys, tmp_path):
+    if (run / name).exists():
+        shutil.move(run / name, tmp_path / "elsewhere")
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    assert "is a link, which nothing is written through" in refused(capsys, "resume", run, "--steps", "480")

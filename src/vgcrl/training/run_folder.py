@@ -18,6 +18,7 @@ from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
 ERROR = "error.txt"
+FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "checkpoints", "events", "report.html", ERROR, ".lock")
 
 
 class Run(NamedTuple):
@@ -33,10 +34,20 @@ class Run(NamedTuple):
         return read_lines(self.dir / "metrics.jsonl")
 
 
+def _check_links(folder: Path) -> None:
+    """Of what a run writes; before it is trained, not when it is to be saved."""
+    for name in FILES:
+        if (folder / name).is_symlink():
+            raise UsageError(
+                f"{folder / name} is a link, which nothing is written through; valid: a copy of what it shows"
+            )
+
+
 @contextmanager
 def locked(folder: Path) -> Generator[Callable[[], None]]:
     """One process at a time may write a run. Yields a check that its folder is still there and still the same."""
     path = folder / ".lock"
+    _check_links(folder)
     with open_to_write(path, append=True) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

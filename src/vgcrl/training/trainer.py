@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,19 @@ def _memory() -> int:
     return sum(told) if all(told) else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def _least_memory(program: Program) -> int:
+    """Bytes of the observations in replay and of one network, of all runs."""
+    config, width = program.config, program.spec.obs_dim
+    weights = sum(a * b for a, b in pairwise((width, *config.hidden)))
+    return 4 * len(config.settings) * config.seeds * (config.replay * width + weights)
+
+
 def _check_memory(program: Program) -> None:
     """Before the compiler is asked for more than there is, where it would abort."""
-    needed, there = checkpoint.size_of(program.shapes()), _memory()
+    needed, there = _least_memory(program), _memory()
     if needed > there:
         raise UsageError(
-            f"this does not fit into memory: {needed / 2**30:.1f} GiB of {there / 2**30:.1f}; "
+            f"this does not fit into memory: at least {needed / 2**30:.1f} GiB of {there / 2**30:.1f}; "
             "valid: fewer or smaller runs, networks, replay or observations"
         )
 
