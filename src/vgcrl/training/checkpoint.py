@@ -234,8 +234,11 @@ def _policy(run: Path) -> Path:
 
 
 def save_policy(run: Path, step: int, state: Any, counters: dict[str, Any], *, config: str) -> None:
-    header = _header(step, counters, config) | {"sha256": 64 * "0"}
-    data = to_bytes(_raw(state), header)
+    write_policy(run, _raw(state), _header(step, counters, config))
+
+
+def write_policy(run: Path, arrays: dict[str, np.ndarray], header: dict[str, str]) -> None:
+    data = to_bytes(arrays, header | {"sha256": 64 * "0"})
     digest = BLANK.replace(64 * b"0", hashlib.sha256(data).hexdigest().encode())
     atomic_write(_policy(run), data.replace(BLANK, digest, 1))
 
