@@ -49,7 +49,8 @@ def main() -> None:
         print(f"asked for {asked[:2]}, came to [{obs[0]:.2f}, {obs[1]:.2f}]")
     places = np.random.default_rng(0).uniform(-0.9, 0.9, (20, 4)) * [1, 1, 0, 0]
     score = vgcrl.lgr(lambda obs, z: policy.act(obs, z=z), policy.embed, boat, places, dims=(0, 1))
-    print(f"LGR(s) of 20 places: {score:.4f}, {score**0.5:.2f} off; report: vgcrl report {run.dir}")
+    print(f"LGR(s) of 20 places: {score:.4f}, {score**0.5:.2f} off")
+    print(f"report, in this folder: vgcrl report {run.dir} --import own_environment")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from vgcrl.cli import main
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
 from vgcrl.experiments.spectral import finding, roughness
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.show.report import markdown
 from vgcrl.show.tables import with_interval
 from vgcrl.training.options import Options
@@ -106,7 +106,7 @@ def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     assert {"hardware", "versions", "claims", "programs"} <= result.keys()
     assert {c["verdict"] for c in result["claims"]} <= {HOLDS, WEAKER, NOT_SHOWN, FAILS}
     page = (folder / "report.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("data:image/svg+xml;base64,") == 2
     assert all(c["sentence"].split(" (")[0] in page.replace("&#39;", "'") for c in result["claims"])
 
     shown = (folder / "README.md").read_text()

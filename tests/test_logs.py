@@ -4,10 +4,13 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from vgcrl.errors import UsageError
-from vgcrl.training.logs import Display, Events, append_line, read_lines, to_json, truncate_lines
+from vgcrl.training.display import Display
+from vgcrl.training.events import Events
+from vgcrl.training.logs import append_line, read_lines, to_json, truncate_lines
 
 NUMBERS = {"F": 1.0, "log_q": None, "lgr_z": 0, "lgr_s": 0.5}
-REST = {"seeds": [NUMBERS], "mean": NUMBERS}
+ROW = NUMBERS | {"seed": 0, "train": {}, "posterior": {}}
+REST = {"seeds": [ROW], "mean": NUMBERS, "ci95": dict.fromkeys(NUMBERS)}
 
 
 def test_tensorboard_reads_what_we_write(tmp_path):
@@ -47,7 +50,7 @@ def test_lines_after_a_checkpoint_are_dropped(tmp_path):
                 {"seeds": []},
                 {"seeds": 3},
                 {"seeds": [{"F": 1.0}]},
-                {"seeds": [NUMBERS | {"F": "x"}]},
+                {"seeds": [ROW | {"F": "x"}]},
                 {"mean": {}},
                 {"mean": "F log_q lgr_z lgr_s"},
                 {"mean": NUMBERS | {"lgr_z": [1.0]}},

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 
 from vgcrl.measure import metrics
 from vgcrl.measure.rollout import EpisodeStats, StepSeen
@@ -46,19 +45,3 @@ def test_a_q_that_is_no_number_recovers_no_skill():
         out = metrics.conclude(Discrete(2), q, spec, stats, jnp.zeros(2, jnp.int32), jnp.zeros((0, 3)))
         expected = np.nan if np.isnan(f) else 1.0
         np.testing.assert_array_equal([out["lgr_z"], out["lgr_z_steps"]], expected)
-
-
-def test_intervals_are_of_students_t():
-    x = np.random.default_rng(0).normal(3.0, 2.0, 5)
-    assert metrics.interval(x) == pytest.approx(stats.ttest_1samp(x, 0.0).confidence_interval())
-    assert metrics.interval([1.0]) is None
-    assert metrics.interval([2.0, 2.0]) == [2.0, 2.0]
-
-
-def test_the_interval_of_two_rows_is_welchs():
-    """That of the difference of one and the negative of the other, halved; whatever the rows' own levels are."""
-    random = np.random.default_rng(0)
-    one, other = random.normal(50.0, 3.0, 3), random.normal(-40.0, 0.5, 6)
-    low, high = stats.ttest_ind(one, -other, equal_var=False).confidence_interval()
-    assert metrics.interval(one, other) == pytest.approx([low / 2, high / 2])
-    assert metrics.interval(one, other[:1]) is None

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 
 import jax
 
-from vgcrl.envs import Broken
+from vgcrl.envs import Broken, modules
 from vgcrl.errors import UsageError, hint
 from vgcrl.measure import target_states
 from vgcrl.measure.target_states import TOLERANCE, Experts
@@ -106,7 +107,13 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
 
     def command(name: str, help: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made.add_argument("--debug", action="store_true", help="print the whole traceback of an error too")
+        return made
+
+    def imports(made: argparse.ArgumentParser) -> None:
+        help = "import MODULE first, also from the current folder: one that registers an environment of your own"
+        made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
     train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
     _add_options(train, Options())
@@ -160,6 +167,8 @@ def parser() -> Parser:
     )
     bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
+    for made in (train, resume, evaluate, expert, report):
+        imports(made)
     return top
 
 
@@ -238,7 +247,7 @@ def _report(args: argparse.Namespace) -> int:
     from vgcrl.show.report import run_page, write
 
     pages = [(read_page if (d / "result.json").exists() else run_page)(d) for d in args.dirs]
-    print(write(pages, args.out or args.dirs[0] / "report.html"))
+    print(write(pages, args.out or args.dirs[0] / "report.html", follow=args.out is not None))
     return 0
 
 
@@ -352,6 +361,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}")
     if arguments[0] not in ("-h", "--help"):
         one_of("command", arguments[0], COMMANDS)
+    for word in arguments:
+        if re.fullmatch("--[a-z-]+=--", word):  # which argparse takes for the end of the options
+            raise UsageError(f"{word.removesuffix('=--')} '--' is not valid; valid: a value that is not --")
     args, unknown = top.parse_known_args(arguments)
     args.words = arguments
     if unknown:
@@ -366,16 +378,20 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        args = parse(sys.argv[1:] if arguments is None else arguments)
+        args = parse(words)
         _use_compilation_cache()
         if args.command != "list":
             _check_devices()
+        _import_named(args)
         code = COMMANDS[args.command](args)
         if sys.stdout:  # it may have been closed
             sys.stdout.flush()
         return code
     except (UsageError, Broken) as error:
+        if "--debug" in words:
+            _print_traceback(error)
         _say(f"vgcrl: {' '.join(str(error).split())}")
         return 2
     except KeyboardInterrupt:
@@ -393,6 +409,21 @@ def main(arguments: list[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         _say(f"vgcrl: {where}{error.strerror or error}; valid: files and folders that can be read and written")
         return 2
+
+
+def _import_named(args: argparse.Namespace) -> None:
+    """Modules that the user names on this command: by --import, and by --env where that trains something new."""
+    for module in getattr(args, "modules", []):
+        modules.import_named(module, "--import")
+    if args.command in ("train", "experts"):
+        modules.import_named(modules.module_of(args.env or ""), f"--env {args.env}")
+
+
+def _print_traceback(error: BaseException) -> None:
+    """Also of what happened in a worker process."""
+    cause = error if isinstance(error, Broken) else error.__cause__
+    remote = cause.traceback if isinstance(cause, Broken) else ""
+    _say(remote or "".join(traceback.format_exception(error)))
 
 
 def _check_devices() -> None:

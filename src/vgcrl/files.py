@@ -1,21 +1,85 @@
-"""Files that are whole or not there, whoever else writes or reads them."""
+"""Files that are whole or not there, and nowhere else than they seem: nothing is written through a link."""
 
 import os
+import stat
+from contextlib import suppress
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
+from vgcrl.errors import UsageError
 
-def atomic_write(path: Path, content: bytes | str) -> None:
+SMALL = 2**26  # bytes, at most, of a file that is read as a whole
+
+
+def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> None:
+    """Replace a file in one step; `follow` where the user named the path, which may be a link or a device."""
     data = content.encode() if isinstance(content, str) else content
-    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+    if follow and path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
         path.write_bytes(data)
         return
-    place = path.resolve()
+    place = path.resolve() if follow else path
+    _check_plain(place)
     temporary = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(data)
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:
+            file.write(data)
         temporary.replace(place)
     except OSError as error:
         error.filename = str(path)
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a kill left it behind in `atomic_write`."""
+    start, _, process = path.name.rpartition(".")
+    return start.startswith(".") and len(start) > 1 and process.isdecimal()
+
+
+def _check_plain(path: Path) -> None:
+    """That a path is free, or a plain file of that name and no link."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            raise UsageError(f"{path} is a link, which nothing is written through; valid: a plain file, or none")
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # of a folder the system itself says so
+            raise UsageError(f"{path} is no plain file; valid: a plain file, or none")
+
+
+def make_folder(path: Path) -> None:
+    """A folder that is there afterwards, and no link to one elsewhere."""
+    if path.is_symlink():
+        raise UsageError(f"{path} is a link, which nothing is written through; valid: a folder, or none")
+    path.mkdir(exist_ok=True)
+
+
+def open_to_write(path: Path, *, append: bool) -> BufferedWriter:
+    """An existing plain file with one name, or a new one; never truncated."""
+    _check_plain(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_APPEND if append else 0)
+    file = os.fdopen(os.open(path, flags, 0o666), "ab" if append else "wb")
+    if os.fstat(file.fileno()).st_nlink > 1:
+        file.close()
+        raise UsageError(f"{path} has another name (a hard link), where it would be changed too; valid: a copy of it")
+    return file
+
+
+def open_to_read(path: Path) -> BufferedReader:
+    """A plain file; opening a pipe or a device might wait for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    raise UsageError(f"{path} is no plain file; valid: a plain file")
+
+
+def read_small(path: Path, most: int = SMALL) -> bytes:
+    """A whole plain file, refused where it is larger than any that was written."""
+    with open_to_read(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise UsageError(f"{path} has {size:,} bytes; valid: a file as it was written, at most {most:,}")
+        return file.read()

@@ -4,8 +4,10 @@ Functions take arrays of any namespace (numpy or JAX), for one simulation or man
 the last axis.
 """
 
-import importlib
+import functools
+import importlib.util
 import math
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,12 +59,23 @@ def load(task: Task) -> Any:
     except ImportError as error:
         raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: pip install 'vgcrl[mujoco]'") from None
     path = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / task.xml
-    handler = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda _: None)  # the files are old: MuJoCo would say so in ./MUJOCO_LOG.TXT too
-    try:
-        return mujoco.MjModel.from_xml_path(str(path))
-    finally:
-        mujoco.set_mju_user_warning(handler)
+    quiet_mujoco()
+    return mujoco.MjModel.from_xml_path(str(path))
+
+
+def quiet_mujoco() -> None:
+    """MuJoCo's warnings go to stderr, each once, not to ./MUJOCO_LOG.TXT; unless the user has a handler."""
+    if importlib.util.find_spec("mujoco") is None:
+        return
+    mujoco: Any = importlib.import_module("mujoco")
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(_warn_once)
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    if "settotalmass" not in text:  # Gymnasium's own files are old, and nothing depends on it
+        print(f"MuJoCo: {text}", file=sys.stderr)
 
 
 def observe(task: Task, data: Any, positions: bool) -> Any:

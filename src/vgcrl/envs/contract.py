@@ -6,7 +6,10 @@ and a fresh random start where an episode ended, to be traced into one program w
 """
 
 import os
+import sysconfig
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -15,6 +18,9 @@ import numpy as np
 from jax import Array
 
 from vgcrl.objective.types import EnvSpec, Step
+
+# Of a traceback, code that is not the user's: Python's, of installed packages, ours, and what has no file.
+OTHERS = (*(sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[1]), "<")
 
 
 def cores() -> int:
@@ -49,7 +55,27 @@ class HostEnvs(Protocol):
 
 
 class Broken(Exception):
-    """An environment raised; the message says what."""
+    """An environment raised; the message says what and where, `traceback` is the whole of it."""
+
+    traceback = ""
+
+
+def told(error: BaseException) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+
+
+def place_of(error: BaseException) -> str:
+    """Where in the user's own code, as ` at FILE:LINE`: the innermost frame outside Python and installed packages."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(OTHERS)]
+    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def broken(name: str, error: BaseException) -> Broken:
+    """What an environment raised."""
+    out = Broken(f"{name}: {told(error)}{place_of(error)}")
+    out.traceback = "".join(traceback.format_exception(error))
+    return out
 
 
 def generator(key: np.ndarray, clock: int) -> np.random.Generator:

@@ -82,7 +82,8 @@ class Batch:
         return {"sims": self.sims.state.copy().view(np.uint32), "time": self.time.copy()}
 
     def load(self, saved: dict[str, np.ndarray]) -> bool:
-        if "sims" not in saved:  # by another engine
+        mine = {name: (x.shape, x.dtype) for name, x in self.save().items()}
+        if {name: (x.shape, x.dtype) for name, x in saved.items()} != mine:  # by another engine
             return False
         self.sims.state[:] = np.ascontiguousarray(saved["sims"], np.uint32).view(np.float64)
         self.time[:] = saved["time"]

@@ -10,7 +10,10 @@ from jax import Array
 from jax.core import Tracer
 
 from vgcrl.envs.contract import Env
+from vgcrl.errors import UsageError
 from vgcrl.objective.types import key_of_seed
+
+LARGEST = 2**24  # numbers in W
 
 
 def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
@@ -20,6 +23,9 @@ def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
 def project(env: Env, dim: int, seed: int | Array) -> Env:
     """W ∈ R^{dim×N} with Gaussian entries from `seed`; where that is traced, the ranges of W s are not known."""
     spec = env.spec
+    if dim * len(spec.position) > LARGEST:
+        sizes = f"--projection-dim {dim} of --dims {len(spec.position)}"
+        raise UsageError(f"{sizes} is too large a matrix W; valid: at most {LARGEST:,} numbers")
     matrix = random_projection(dim, len(spec.position), seed)
     seen = spec._replace(
         obs_dim=2 * dim,

@@ -6,6 +6,7 @@ goes on. Verdicts are computed from the runs with intervals; nothing is typed in
 
 import base64
 import csv
+import html
 import json
 from collections.abc import Callable
 from importlib.resources import files
@@ -17,8 +18,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl.errors import UsageError
-from vgcrl.files import atomic_write
-from vgcrl.measure.metrics import interval
+from vgcrl.files import atomic_write, read_small
+from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
 from vgcrl.show.tables import Table, counted, number, with_interval
@@ -30,6 +31,17 @@ from vgcrl.training.program import Program, RunState
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
 Say = Callable[[str], None]
+
+
+class PictureKind(NamedTuple):
+    name: str  # of its MIME type
+    starts: tuple[bytes, ...]
+
+
+PICTURES = {
+    ".png": PictureKind("png", (b"\x89PNG\r\n\x1a\n",)),
+    ".svg": PictureKind("svg+xml", (b"<svg", b"<?xml")),
+}
 
 
 class Claim(NamedTuple):
@@ -80,14 +92,15 @@ class Experiment(NamedTuple):
     logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
 
 
-def judge(*rows: Any, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
+def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
     """Holds where the mean reaches `full` and its interval clears `least`; weaker where only the interval does.
 
-    Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both.
+    Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both. `values` has one
+    number per seed.
     """
     sign = 1 if higher else -1
-    each = [sign * np.asarray(row, float) for row in rows]
-    mean, ci = float(np.mean([x.mean() for x in each])), interval(*each)
+    each = sign * np.asarray(values, float)
+    mean, ci = float(each.mean()), interval(each)
     if ci is None:
         return NOT_TESTED, sign * mean, None
     low, high = ci
@@ -200,7 +213,7 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
         Section("Verdicts", table=Table(["claim", "verdict", "measured, 95 %", "paper"], rows)),
         *([Section(text=result["finding"])] if result["finding"] else []),
         *(Section(title, figure=text) for title, text in figures.items()),
-        *(Section(title, table=Table(**table)) for title, table in result["tables"].items()),
+        *(Section(title, table=text_table(**table)) for title, table in result["tables"].items()),
         *(Section(title, figure=text) for title, text in pictures.items()),
     ]
     programs = result["programs"].values()
@@ -210,6 +223,11 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
     return Page(
         result["title"], lead, sections, json.dumps({k: p["config"] for k, p in result["programs"].items()}, indent=1)
     )
+
+
+def text_table(columns: list[Any], rows: list[list[Any]]) -> Table:
+    """As read from a file: every cell is text."""
+    return Table([str(cell) for cell in columns], [[str(cell) for cell in row] for row in rows])
 
 
 def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
@@ -225,11 +243,16 @@ def slug(title: str) -> str:
 
 
 def embed(folder: Path, title: str, file: str) -> str:
-    """A picture inside HTML."""
+    """A picture inside HTML, where no script in it can run; only one that lies in the folder itself."""
     path = folder / file
-    if path.suffix == ".svg":
-        return path.read_text()
-    return f'<img style="max-width:100%" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">'
+    kind = PICTURES.get(path.suffix)
+    if kind is None or not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{file!r} is no picture of this folder")
+    data = read_small(path)
+    if not data.lstrip().startswith(kind.starts):
+        raise ValueError(f"{file!r} is no {path.suffix[1:]}")
+    source = f"data:image/{kind.name};base64,{base64.b64encode(data).decode()}"
+    return f'<img style="max-width:100%" alt="{html.escape(title)}" src="{source}">'
 
 
 def link(folder: Path, title: str, file: str) -> str:
@@ -241,12 +264,14 @@ def read_page(folder: Path, show: Callable[[Path, str, str], str] = embed) -> Pa
     """The page of a saved experiment."""
     path = folder / "result.json"
     try:
-        result = json.loads(path.read_text())
+        result = json.loads(read_small(path))
         titles = result.get("figures") or [p.stem.replace("-", " ").capitalize() for p in sorted(folder.glob("*.svg"))]
         drawn = {title: f"{slug(title)}.{'svg' if show is embed else 'png'}" for title in titles}
         both = (drawn, result.get("pictures", {}))
         return page(result, *({title: show(folder, title, file) for title, file in x.items()} for x in both))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except UsageError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise UsageError(f"{path} is not the result of an experiment: {error!r}; valid: as it was written") from None
 
 

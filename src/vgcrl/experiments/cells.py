@@ -16,7 +16,7 @@ from PIL import Image
 
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import member
-from vgcrl.files import atomic_write
+from vgcrl.files import atomic_write, read_small
 from vgcrl.measure import target_states
 from vgcrl.objective.types import EnvSpec
 from vgcrl.show import filmstrip
@@ -79,9 +79,9 @@ def read(folder: Path, job: Job, unfinished: bool = False) -> Cell | None:
     if path is None:
         return None
     try:
-        cell = json.loads(path.read_text())
+        cell = json.loads(read_small(path))
         check(job, cell)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"{path} is not a program's file: {error}; valid: the file as it was written, or delete it to train again"
         ) from None

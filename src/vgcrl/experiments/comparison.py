@@ -10,7 +10,7 @@ from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
 from vgcrl.experiments.cells import STEPS, Cell, Job, Row
 from vgcrl.experiments.drawings import curves, scatter
 from vgcrl.experiments.entries import COLUMNS, TECHNIQUES, Entry, entries, is_finished, of_bodies, technique
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval, mean_over_rows
 from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, counted, with_interval
 
@@ -19,7 +19,10 @@ SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
 OURS = {"lgr_v": ("spread_v", "spread_x"), "F": ("F_replay",)}  # beside a metric, what the paper does not have
 AIMED = ("lgr_s", "lgr_v")  # need target states
 LEGEND = "▲ better, = the paper's value is inside our 95 % interval, or as near as an episode can tell, ▼ worse"
-NOISE = "Intervals of verdicts are of the mean over the rows named: of what differs between seeds, not between rows."
+NOISE = (
+    "Intervals of verdicts are over seeds: the rows named share them, so their mean is taken for each seed first, and "
+    "Student's interval is that of these means."
+)
 CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, or it is one episode's, ▼ for the worse"
 
 
@@ -166,10 +169,12 @@ def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
     if missing or not both:
         why = f"{missing} of {len(both)} pairs of rows {NOT_RUN}" if both else "not part of this run"
         return Claim(f"{contrast.sentence} [{why}]", NOT_TESTED, None, None, paper)
-    gains = [a.values(metric) - b.values(metric) for a, b in both]
+    gains = mean_over_rows([dict(zip(a.seeds, a.values(metric) - b.values(metric), strict=True)) for a, b in both])
+    if not len(gains):
+        return Claim(f"{contrast.sentence} [the rows have no seed in common]", NOT_TESTED, None, None, paper)
     full = max(change, 0.0) / 2 if up else min(change, 0.0) / 2
     sentence = f"{contrast.sentence} [so far]" if any(a.unfinished for a, _ in both) else contrast.sentence
-    return Claim(sentence, *judge(*gains, least=0, full=full, higher=up), paper=paper)
+    return Claim(sentence, *judge(gains, least=0, full=full, higher=up), paper=paper)
 
 
 def knows(score: float, higher: bool) -> bool:

@@ -29,6 +29,11 @@ class Entry(NamedTuple):
         return np.array(final[metric][self.setting] if metric in final else [], float)
 
     @property
+    def seeds(self) -> list[int]:
+        """Those of `values`."""
+        return self.cell["seeds"] if self.cell else []
+
+    @property
     def targets(self) -> dict[str, Any]:
         """How many, and which share of the experts behind them missed their velocity."""
         return {"missed": 0.0} | (self.cell["targets"] if self.cell else {"count": 0})

@@ -36,6 +36,7 @@ from vgcrl.training import run_folder
 from vgcrl.training.fields import flag, one_of
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.training.signals import request_stop
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
@@ -171,13 +172,8 @@ def claimed(folder: Path, job: Job) -> Generator[bool]:
 
 @contextmanager
 def budget(minutes: float | None) -> Generator[None]:
-    """Ctrl-C when the time is spent, also in the background, where a shell has it ignored."""
-
-    def interrupt(*_: Any) -> None:
-        handler = signal.getsignal(signal.SIGINT)
-        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, None)
-
-    before = signal.signal(signal.SIGALRM, interrupt)
+    """As Ctrl-C when the time is spent."""
+    before = signal.signal(signal.SIGALRM, lambda *_: request_stop())
     signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))  # 0 is never
     try:
         yield

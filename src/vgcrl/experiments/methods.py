@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Discrete, GoalSpace, Visited
 from vgcrl.objective.methods import METHODS

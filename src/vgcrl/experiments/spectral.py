@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, paper_rows, restored
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import draw_labels, label_map
 from vgcrl.show.tables import Table, with_interval
 from vgcrl.training import run_folder

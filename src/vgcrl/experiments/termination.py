@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, with_interval
 from vgcrl.training import run_folder

@@ -14,7 +14,7 @@ from scipy import stats
 
 from vgcrl.envs.pointmass import paper_wind
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
-from vgcrl.measure.metrics import interval
+from vgcrl.measure.statistics import interval
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import run_folder
 from vgcrl.training.options import Options

@@ -9,9 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
-from scipy import stats
 
 from vgcrl.measure.rollout import EpisodeStats, Measure, Pursuit, StepSeen, sample_goals
 from vgcrl.objective.goals import Discrete, GoalSpace, current
@@ -87,18 +85,3 @@ def conclude(
 def spread(x: Array) -> Array:
     """Standard deviation over episodes, of all dimensions together."""
     return jnp.sqrt(jnp.mean(jnp.var(x, axis=0)))
-
-
-def interval(*rows: Any) -> list[float] | None:
-    """95 % Student interval of the mean over runs; undefined for one run.
-
-    Of several rows of runs it is that of the mean of just these rows: what differs between them is no noise. Their
-    variances may differ (Welch, Satterthwaite).
-    """
-    each = [np.asarray(row, np.float64) for row in rows]
-    if min(map(len, each)) < 2:
-        return None
-    mean, parts = np.mean([x.mean() for x in each]), [x.var(ddof=1) / len(x) for x in each]
-    total, squares = sum(parts), sum(part**2 / (len(x) - 1) for part, x in zip(parts, each, strict=True))
-    half = stats.t.ppf(0.975, total**2 / squares) * np.sqrt(total) / len(each) if total else 0.0
-    return [float(mean - half), float(mean + half)]

@@ -20,6 +20,7 @@ from vgcrl.objective.types import EnvSpec
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
 UNREADABLE += (AttributeError, SafetensorError, csv.Error)  # the first where numpy lacks a type of safetensors
 ARRAYS = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64, "fell": np.bool_}
+LARGEST = 2**30  # bytes of a file
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
 
@@ -93,6 +94,8 @@ def from_file(path: Path, width: int) -> Array:
     kind = path.suffix.lower()
     if kind not in readers:
         raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
+    if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
+        raise UsageError(f"--targets {path} is no plain file of at most {LARGEST:,} bytes; valid: {valid}")
     try:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
             found = np.asarray(readers[kind](path))

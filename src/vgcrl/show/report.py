@@ -101,7 +101,8 @@ def markdown(page: Page) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def write(pages: list[Page], path: Path) -> Path:
+def write(pages: list[Page], path: Path, *, follow: bool = False) -> Path:
+    """One HTML file; `follow` where the user named it, which may be a link or a device."""
     template = jinja2.Environment(autoescape=True).from_string((files("vgcrl.show") / "report.html").read_text())
-    atomic_write(path, template.render(title=pages[0].title, pages=pages))
+    atomic_write(path, template.render(title=pages[0].title, pages=pages), follow=follow)
     return path

@@ -8,13 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
 from vgcrl.training import checkpoint
 from vgcrl.training.config import Config
+from vgcrl.training.display import Display
+from vgcrl.training.events import Events
 from vgcrl.training.fields import flag, spoken
-from vgcrl.training.logs import Display, Events, append_line, read_lines
+from vgcrl.training.logs import append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.run_folder import Run
 from vgcrl.training.signals import stop_requests
@@ -51,9 +52,16 @@ def _check_diverged(config: Config, line: dict[str, Any], reported: set[int], sa
 
 
 def train_loop(
-    program: Program, folder: Path, runs: RunState, counters: dict[str, Any], display: Display, evaluated: Evaluated
+    program: Program,
+    folder: Path,
+    runs: RunState,
+    counters: dict[str, Any],
+    display: Display,
+    evaluated: Evaluated,
+    check_folder: Callable[[], None],
 ) -> Run:
-    config, size = program.config, program.steps_per_iteration
+    """Train `runs` to the end, or until asked to stop, and save them; `check_folder` raises where it is not ours."""
+    config, size, written = program.config, program.steps_per_iteration, program.config.to_json()
     total = -(-config.steps // size)
     evaluate_every = -(-config.evaluate_every // size)
     checkpoint_every = -(-(config.checkpoint_every or config.evaluate_every) // size)
@@ -75,17 +83,21 @@ def train_loop(
     def save() -> None:
         nonlocal saved
         started = time.monotonic()
-        checkpoint.save(folder, i * size, runs, counted(), program.save_envs())
+        with stopping.saving:
+            check_folder()
+            checkpoint.save(folder, i * size, runs, counted(), program.save_envs(), config=written)
+            check_folder()
         saved = time.monotonic() - started, time.monotonic()
 
     saved = 0.0, 0.0  # seconds the last checkpoint took, and when it was done
-    with stop_requests() as stopping:
+    with stop_requests(folder) as stopping:
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
                 out = jax.device_get(program.evaluate(runs, aims))
                 last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock}
                 last |= {"hardware": hardware(), "versions": versions(), **summarise(program, out)}
-                checkpoint.save_policy(folder, i * size, policy(config, runs), counted())
+                check_folder()
+                checkpoint.save_policy(folder, i * size, policy(config, runs), counted(), config=written)
                 append_line(folder / "metrics.jsonl", last)
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
@@ -99,10 +111,7 @@ def train_loop(
             ends = (i // e * e + e for e in (evaluate_every, checkpoint_every))
             count = min(chunk, total - i, *(end - i for end in ends))
             started = time.monotonic()
-            try:
-                runs = jax.block_until_ready(program.advance(runs, i, count))
-            except Broken as error:
-                raise UsageError(f"{error}; the run stopped and its last checkpoint remains") from None
+            runs = jax.block_until_ready(program.advance(runs, i, count))
             check_finite(program, runs)
             i += count
             seconds = time.monotonic() - started

@@ -1,21 +1,24 @@
-"""A run directory: its lock, its configuration, how far it got; and what may be written there."""
+"""A run directory: its lock, its configuration, how far it got."""
 
 import fcntl
+import os
 import shutil
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from importlib.machinery import all_suffixes
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vgcrl.envs import Broken, modules
 from vgcrl.errors import UsageError
-from vgcrl.files import atomic_write
+from vgcrl.files import atomic_write, is_leftover, open_to_write, read_small
 from vgcrl.training import checkpoint
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+
+ERROR = "error.txt"
+FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "checkpoints", "events", "report.html", ERROR, ".lock")
 
 
 class Run(NamedTuple):
@@ -31,40 +34,76 @@ class Run(NamedTuple):
         return read_lines(self.dir / "metrics.jsonl")
 
 
+def _check_links(folder: Path) -> None:
+    """Of what a run writes; before it is trained, not when it is to be saved."""
+    for name in FILES:
+        if (folder / name).is_symlink():
+            raise UsageError(
+                f"{folder / name} is a link, which nothing is written through; valid: a copy of what it shows"
+            )
+
+
 @contextmanager
-def locked(folder: Path) -> Generator[None]:
-    """One process at a time may write a run."""
-    with (folder / ".lock").open("w") as file:
+def locked(folder: Path) -> Generator[Callable[[], None]]:
+    """One process at a time may write a run. Yields a check that its folder is still there and still the same."""
+    path = folder / ".lock"
+    _check_links(folder)
+    with open_to_write(path, append=True) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(
                 f"{folder}: another process is training this run; valid: wait for it, or stop it"
             ) from None
-        yield
+        mine = os.fstat(file.fileno())
+
+        def check() -> None:
+            if not path.exists() or not os.path.samestat(path.lstat(), mine) or not (folder / "config.json").exists():
+                what = "was removed or replaced while it was being trained, so nothing more can be saved there"
+                raise UsageError(f"{folder} {what}; valid: a folder that stays")
+
+        yield check
+
+
+def _left_by_a_failure(path: Path) -> bool:
+    """What a run leaves that was killed, or whose environment failed, before it had anything to save."""
+    return path.name in (".lock", ERROR) or is_leftover(path)
 
 
 def check_free(folder: Path) -> None:
-    """A lock alone is what is left of a run that was killed before it wrote anything."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder} is a file; valid: a new or empty directory")
-    if folder.exists() and any(p.name != ".lock" for p in folder.iterdir()):
+    if folder.exists() and not all(map(_left_by_a_failure, folder.iterdir())):
         what = "another run" if (folder / "config.json").exists() else "other files"
         raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
 
 
-def clear(folder: Path, keep: bool) -> None:
-    """As it was before: empty, or not there."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if not keep:
-            folder.rmdir()
+def remove_leftovers(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.name != ".lock" and _left_by_a_failure(path):
+            path.unlink()
+
+
+def write_error(folder: Path, error: Broken) -> str:
+    """The whole traceback of an environment that failed, in the run's folder; where it is, to end a message with."""
+    if not error.traceback:
+        return ""
+    atomic_write(folder / ERROR, error.traceback)
+    return f"; the whole traceback is in {folder / ERROR}"
+
+
+def clear(folder: Path) -> None:
+    """Empty but for the traceback of what failed, so that the same command may be tried again."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name not in (ERROR, ".lock"):
+            path.unlink()
 
 
 def write_config(folder: Path, config: Config) -> None:
     path, text = folder / "config.json", config.to_json()
-    if not path.exists() or path.read_text() != text:
+    if not path.exists() or read_small(path).decode() != text:
         atomic_write(path, text)
 
 
@@ -84,31 +123,21 @@ def fresh_folder(config: Config) -> Path:
 def read_config(folder: Path) -> Config:
     path = folder / "config.json"
     try:
-        return Config.from_json(path.read_text())
+        return Config.from_json(read_small(path).decode())
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(
-            f"{folder} is not a run directory: it has no config.json; valid: what `vgcrl train --out` made"
-        ) from None
-    except (OSError, TypeError, ValueError, RecursionError) as error:
+        begun = (folder / ".lock").exists()
+        valid = f"`vgcrl train --out {folder}`, nothing was saved" if begun else "what `vgcrl train --out` made"
+        raise UsageError(f"{folder} is not a run directory: it has no config.json; valid: {valid}") from None
+    except UsageError:
+        raise
+    except (OSError, TypeError, ValueError, RecursionError, AttributeError) as error:
         raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
-
-
-def is_code_in(folder: Path, env: Any) -> bool:
-    """Whether the module that registers an environment may be imported from a folder."""
-    module = str(env).rpartition(":")[0]
-    bases = [Path(base) for base in (*sys.path, "")] if module else []
-    files = [base.joinpath(*module.split(".")) for base in bases]
-    files += [file.with_name(file.name + suffix) for file in files for suffix in all_suffixes()]
-    files += [base for base in bases if base.is_file()]  # an archive
-    return any(file.exists() and file.resolve().is_relative_to(folder.resolve()) for file in files)
 
 
 def checked_config(folder: Path) -> Config:
     """Of a run that is to go on: it may have been edited."""
     config = read_config(folder)
-    if is_code_in(folder, config.env):
-        what = f"its environment {config.env} is code in the same folder, which is not executed"
-        raise UsageError(f"{folder}: {what}; valid: a module outside it")
+    modules.check_outside(folder, str(config.env))
     try:
         return resolve(Options.of(config))
     except UsageError as error:

@@ -9,8 +9,9 @@ import jax
 import numpy as np
 
 from vgcrl.envs import cores
-from vgcrl.measure.metrics import MOVING, interval
+from vgcrl.measure.metrics import MOVING
 from vgcrl.measure.places import PLACES, arrivals, coverage
+from vgcrl.measure.statistics import interval
 from vgcrl.training.program import Program
 
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES)

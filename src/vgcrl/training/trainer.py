@@ -1,6 +1,9 @@
 """Training with a folder: start a run, resume it, read it back."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,26 @@ import numpy as np
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.training import checkpoint
+from vgcrl.training.config import Config
+from vgcrl.training.display import Display
 from vgcrl.training.fields import flag
 from vgcrl.training.host_program import compile_config
-from vgcrl.training.logs import Display, truncate_lines
+from vgcrl.training.logs import truncate_lines
 from vgcrl.training.loop import NOBODY, Evaluated, train_loop
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.resolve import resolve
-from vgcrl.training.run_folder import Run, check_free, checked_config, clear, fresh_folder, locked, write_config
+from vgcrl.training.run_folder import (
+    Run,
+    check_free,
+    checked_config,
+    clear,
+    fresh_folder,
+    locked,
+    remove_leftovers,
+    write_config,
+    write_error,
+)
 
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 
@@ -40,73 +55,140 @@ def _note_idle(program: Program, display: Display) -> None:
         display.note(f"nothing will be learned: {flag(name)} {least} comes first, of --steps {config.steps}")
 
 
+def _memory() -> int:
+    """Bytes that the devices together have, as far as they tell."""
+    devices = jax.local_devices()
+    told = [int((device.memory_stats() or {}).get("bytes_limit", 0)) for device in devices]
+    return sum(told) if all(told) else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _least_memory(program: Program) -> int:
+    """Bytes of the observations in replay and of one network, of all runs."""
+    config, width = program.config, program.spec.obs_dim
+    weights = sum(a * b for a, b in pairwise((width, *config.hidden)))
+    return 4 * len(config.settings) * config.seeds * (config.replay * width + weights)
+
+
+def _check_memory(program: Program) -> None:
+    """Before the compiler is asked for more than there is, where it would abort."""
+    needed, there = _least_memory(program), _memory()
+    if needed > there:
+        raise UsageError(
+            f"this does not fit into memory: at least {needed / 2**30:.1f} GiB of {there / 2**30:.1f}; "
+            "valid: fewer or smaller runs, networks, replay or observations"
+        )
+
+
+def _new_folder(config: Config, folder: Path | None) -> Path:
+    try:
+        folder = folder or fresh_folder(config)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    except OSError as error:
+        where = f"--out {folder}" if folder else error.filename
+        raise UsageError(f"{where} cannot be created: {error.strerror}; valid: a writable place") from None
+
+
+@contextmanager
+def _failures(folder: Path) -> Generator[None]:
+    """An environment that fails leaves its traceback, and what was saved; where that is nothing, nothing else."""
+    try:
+        yield
+    except Broken as error:
+        where = write_error(folder, error)
+        if checkpoint.saved(folder):
+            raise UsageError(f"{error}; the run stopped and its last checkpoint remains{where}") from error
+        clear(folder)
+        raise UsageError(f"{error}; nothing was saved{where}") from error
+
+
 def start(given: Options, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
     config = resolve(given)
     if folder is not None:
         check_free(folder)
     program = compile_config(config)
+    _check_memory(program)
     runs = jax.block_until_ready(program.init())
     _check_start(program, runs)
-    try:
-        found = folder is not None and folder.exists()
-        folder = folder or fresh_folder(config)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        where = f"--out {folder}" if folder else error.filename
-        raise UsageError(f"{where} cannot be created: {error.strerror}; valid: a writable place") from None
-    with locked(folder), Display(config.method, config.steps, quiet) as display:
+    folder = _new_folder(config, folder)
+    with locked(folder) as check_folder, Display(config.method, config.steps, quiet) as display:
         check_free(folder)  # another run may have been faster
+        remove_leftovers(folder)
         write_config(folder, config)
         if given.get("engine", "auto") == "auto" and not (config.native or quiet):
             display.note(f"{config.env}: engine {config.engine}")
         _note_idle(program, display)
-        try:
-            return train_loop(program, folder, runs, START, display, evaluated)
-        except Broken:
-            if not checkpoint.saved(folder):
-                clear(folder, found)  # the command may be tried again
-            raise
+        with _failures(folder):
+            return train_loop(program, folder, runs, START, display, evaluated, check_folder)
+
+
+def _on_host(config: Config) -> int:
+    """Environments that a checkpoint has beside the state."""
+    return 0 if config.native else config.envs * len(config.settings) * config.seeds
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """A run as its newest sound checkpoint has it; as much of it as its policy is, where that is newer."""
-    program, step = compile_config(checked_config(folder)), 0
+    """A run by its policy where that is as new as its checkpoints, since it is small; else by the newest sound one."""
+    config = checked_config(folder)
+    program, text, step = compile_config(config), config.to_json(), 0
+    saved = checkpoint.saved(folder)
+
+    def by_policy() -> tuple[Program, RunState, dict[str, Any]]:
+        return program, *checkpoint.read_policy(folder, policy(config, program.shapes()), text, warn)
+
     try:
         step = checkpoint.policy_step(folder)
-    except UsageError as error:
-        if not checkpoint.saved(folder):
+        if step and (not saved or step >= int(saved[0].name)):
+            return by_policy()
+    except checkpoint.DamagedPolicy as error:
+        if not saved:
             raise
         warn(str(error))
     try:
-        runs, counters, _ = checkpoint.newest(folder, program.shapes(), warn, least=step)
+        runs, counters, _ = checkpoint.newest(folder, program.shapes(), text, warn, _on_host(config), least=step)
     except checkpoint.NoneSound:
         if not step:
             raise
-        return program, *checkpoint.read_policy(folder, policy(program.config, program.shapes()))
+        return by_policy()
     return program, runs, counters
+
+
+def _go_on(
+    folder: Path, program: Program, written: str, steps: int | None, display: Display
+) -> tuple[RunState, dict[str, Any]]:
+    """The state to resume from: that of the newest sound checkpoint, or the start where nothing was saved yet.
+
+    `written` is the text of config.json, before `steps` were asked for.
+    """
+    config = program.config
+    if not checkpoint.saved(folder):
+        step = checkpoint.policy_step(folder)
+        if not step:  # killed before the first checkpoint: nothing is lost by starting over
+            return program.init(), START
+        what = f"its policy of step {step} is here, but no checkpoint to go on from"
+        raise UsageError(f"{folder}: {what}; valid: `vgcrl evaluate`, or `vgcrl train` to begin anew")
+    runs, counters, saved = checkpoint.newest(folder, program.shapes(), written, display.note, _on_host(config))
+    size, done = program.steps_per_iteration, counters["step"]
+    if steps is not None and -(-steps // size) * size < done:
+        raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
+    runs, exact = program.enter(runs, saved)
+    if not exact and done < config.steps:
+        display.note(f"{config.env} cannot be restored in mid-episode: going on with fresh episodes")
+    return runs, counters
 
 
 def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
     """Go on to the steps first asked for, or to `steps` in all."""
     config = checked_config(folder)
+    written = config.to_json()
     if steps is not None:
         config = resolve(Options.of(config) | {"steps": steps})
-    with locked(folder), Display(config.method, config.steps, quiet) as display:
+    with locked(folder) as check_folder, Display(config.method, config.steps, quiet) as display:
         program = compile_config(config)
-        if checkpoint.saved(folder):
-            runs, counters, saved = checkpoint.newest(folder, program.shapes(), display.note)
-            size, done = program.steps_per_iteration, counters["step"]
-            if steps is not None and -(-steps // size) * size < done:
-                raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
-            runs, exact = program.enter(runs, saved)
-            if not exact and counters["step"] < config.steps:
-                display.note(f"{config.env} cannot be restored in mid-episode: going on with fresh episodes")
-        elif step := checkpoint.policy_step(folder):
-            what = f"its policy of step {step} is here, but no checkpoint to go on from"
-            raise UsageError(f"{folder}: {what}; valid: `vgcrl evaluate`, or `vgcrl train` to begin anew")
-        else:  # killed before the first checkpoint: nothing is lost by starting over
-            runs, counters = program.init(), START
+        _check_memory(program)
+        runs, counters = _go_on(folder, program, written, steps, display)
         write_config(folder, config)
         truncate_lines(folder / "metrics.jsonl", counters["step"])
-        return train_loop(program, folder, runs, counters, display, evaluated)
+        with _failures(folder):
+            return train_loop(program, folder, runs, counters, display, evaluated, check_folder)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs import Env, gymnasium_engine
+from vgcrl.envs import Env, gymnasium_engine, modules
 from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.types import key_of_seed
@@ -33,7 +33,12 @@ def make(env: str = "pointmass", **options: Any) -> Any:
 
 
 def to_options(values: dict[str, Any]) -> Options:
-    """Numbers of NumPy, whole floats, lists, and single values for options that take several, as options have them."""
+    """Numbers of NumPy, whole floats, lists, and single values for options that take several, as options have them.
+
+    The module of an environment of the user's own is imported, since it is named here.
+    """
+    env = str(values.get("env", ""))
+    modules.import_named(modules.module_of(env), f"--env {env}")
 
     def number(x: Any, kind: type) -> Any:
         x = x.item() if isinstance(x, np.generic) else x
@@ -90,7 +95,10 @@ class Policy:
 
 
 def load(run: str | Path, seed: int | None = None) -> Policy:
-    """The policy of one seed of a run directory (the first unless told), from its newest sound checkpoint."""
+    """The policy of one seed of a run directory (the first unless told).
+
+    An environment of your own that is not installed is not imported because the run names it: import its module first.
+    """
     program, runs, _ = trainer.restore(Path(run), lambda text: print(text, file=sys.stderr))
     return policy_of(program, runs, seed)
 

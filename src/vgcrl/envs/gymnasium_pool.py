@@ -1,0 +1,213 @@
+"""Gymnasium environments stepped side by side: in threads of this process, or in worker processes.
+
+Environments are numbered through all runs; every thread, or worker process, has a contiguous `Part` of
+them. Each is seeded at its every reset from its run's key alone, whatever is trained beside it.
+"""
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor, wait
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgcrl.envs import modules
+from vgcrl.envs.bodies import quiet_mujoco
+from vgcrl.envs.contract import Broken, broken, cores, generator
+
+PATIENCE = 5.0  # seconds that a worker may be stopped (SIGSTOP) before it is given up
+
+
+def make_env(name: str, options: dict[str, Any]) -> Any:
+    """One environment without Gymnasium's time limit: `Part` has its own, which may be longer."""
+    import gymnasium
+
+    quiet_mujoco()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # an older version may be what is wanted
+        return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
+
+
+class Part:
+    """Environments `rows` of all, `count` of which are a run's."""
+
+    def __init__(self, name: str, options: dict[str, Any], rows: range, count: int, horizon: int):
+        self.rows, self.count, self.horizon = rows, count, horizon
+        self.envs = [make_env(name, options) for _ in rows]
+        self.width = math.prod(self.envs[0].observation_space.shape)
+        self.time = np.zeros(len(rows), np.int32)
+
+    def _flat(self, obs: Any) -> np.ndarray:
+        with np.errstate(over="ignore"):  # what is too large is not finite, and told as such
+            return np.array(obs, np.float32).reshape(self.width)  # a copy: an environment may reuse its array
+
+    def _start(self, places: list[int], keys: np.ndarray, clock: int) -> np.ndarray:
+        where = [divmod(self.rows[i], self.count) for i in places]
+        # 31 bits, since an environment may hand its seed on as a signed integer
+        seeds = {run: generator(keys[run], clock).integers(2**31, size=self.count) for run, _ in where}
+        starts = [self.envs[i].reset(seed=int(seeds[run][env])) for i, (run, env) in zip(places, where, strict=True)]
+        self.time[places] = 0
+        return np.stack([self._flat(obs) for obs, _ in starts])
+
+    def reset(self, keys: np.ndarray) -> np.ndarray:
+        return self._start(list(range(len(self.envs))), keys, -1)
+
+    def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
+        """The fields of `Step`."""
+        steps = [env.step(action[i, ...]) for i, env in enumerate(self.envs)]
+        self.time += 1
+        next_obs = np.stack([self._flat(obs) for obs, *_ in steps])
+        terminal = np.array([bool(terminated) for _, _, terminated, _, _ in steps])
+        truncated = np.array([bool(truncated) for _, _, _, truncated, _ in steps])
+        last = terminal | truncated | (self.time >= self.horizon)
+        obs, ended = next_obs, np.flatnonzero(last).tolist()
+        if ended:
+            obs = next_obs.copy()
+            obs[ended] = self._start(ended, keys, clock)
+        return next_obs, obs, terminal, last
+
+    def check(self) -> None:
+        """Threads of this process are never stopped alone."""
+
+    def close(self) -> None:
+        for env in self.envs:
+            with contextlib.suppress(Exception):  # nothing depends on it any more
+                env.close()
+
+
+class Remote:
+    """A `Part` in a process of its own."""
+
+    def __init__(self, name: str, *arguments: Any):
+        context = multiprocessing.get_context("spawn")  # a fork would inherit locks of JAX's threads
+        self.name, self.stopped_since = name, math.inf
+        self.pipe, theirs = context.Pipe()
+        inputs = (theirs, modules.search_path(name), name, *arguments)
+        self.process = context.Process(target=_serve, args=inputs, daemon=True)
+        with _without_gpu(), _without_interruptions():
+            self.process.start()
+        theirs.close()  # now the worker alone holds it, and its death is the end of this pipe
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        try:
+            self.pipe.send((method, arguments))
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join(1.0)
+            how = f"died, exit code {self.process.exitcode}" if self.stopped_since == math.inf else "was stopped"
+            raise Broken(f"{self.name}: a worker process {how}") from None
+        if isinstance(answer, Broken):
+            raise answer
+        return answer
+
+    def reset(self, keys: np.ndarray) -> np.ndarray:
+        return self._ask("reset", keys)
+
+    def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
+        return self._ask("step", action, keys, clock)
+
+    def check(self) -> None:
+        """Kill a worker that someone has stopped and does not let go on: whoever waits for it would wait for ever."""
+        if not _is_stopped(self.process.pid):
+            self.stopped_since = math.inf
+            return
+        self.stopped_since = min(self.stopped_since, time.monotonic())
+        if time.monotonic() - self.stopped_since > PATIENCE:
+            self.process.kill()
+
+    def close(self) -> None:
+        self.pipe.close()
+        self.process.join(2.0)
+        self.process.kill()
+
+
+def _is_stopped(pid: int | None) -> bool:
+    """By a signal such as SIGSTOP; not known of systems without /proc."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _without_gpu() -> Generator[None]:
+    """A worker imports JAX with this package, and the GPU is the learner's."""
+    before = os.environ.get("JAX_PLATFORMS")
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    try:
+        yield
+    finally:
+        del os.environ["JAX_PLATFORMS"]
+        if before is not None:
+            os.environ["JAX_PLATFORMS"] = before
+
+
+@contextlib.contextmanager
+def _without_interruptions() -> Generator[None]:
+    """What starts here never hears of Ctrl-C: the parent decides what that means, and hears of it afterwards."""
+    resource_tracker.ensure_running()  # when it starts it lets them in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> None:
+    """The life of a worker; it ends when the parent closes the pipe, or dies."""
+    sys.path[:] = path
+    part = None
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            method, inputs = pipe.recv()
+            try:
+                part = part or Part(name, *arguments)
+                answer = getattr(part, method)(*inputs)
+            except (Exception, SystemExit) as error:
+                answer = broken(name, error)
+            pipe.send(answer)
+    if part:
+        part.close()
+
+
+class Pool:
+    """`rows` environments of `count` to a run, shared out to `workers` processes, or to threads where that is 0."""
+
+    def __init__(self, name: str, options: dict[str, Any], rows: int, count: int, horizon: int, workers: int):
+        hands = min(workers or cores(), rows)
+        self.name = name
+        self.rows = [range(rows * i // hands, rows * (i + 1) // hands) for i in range(hands)]
+        kind = Remote if workers else Part
+        try:
+            self.parts = [kind(name, options, mine, count, horizon) for mine in self.rows]
+        except (Exception, SystemExit) as error:
+            raise broken(name, error) from error
+        self.threads = ThreadPoolExecutor(hands)
+
+    def call(self, method: str, arguments: list[tuple]) -> list[Any]:
+        """`method` of every part, each with its own arguments."""
+        calls = [self.threads.submit(getattr(part, method), *a) for part, a in zip(self.parts, arguments, strict=True)]
+        while wait(calls, timeout=1.0).not_done:  # for all, even if one fails: none is still busy at the next call
+            for part in self.parts:
+                part.check()
+        try:
+            return [call.result() for call in calls]
+        except Broken:
+            raise
+        except (Exception, SystemExit) as error:
+            raise broken(self.name, error) from error
+
+    def close(self) -> None:
+        self.threads.shutdown()
+        for part in self.parts:
+            part.close()

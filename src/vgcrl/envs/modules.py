@@ -1,0 +1,98 @@
+"""Modules that register environments of the user's own, and who may have them imported.
+
+A module is imported from the installed packages, from PYTHONPATH, or because the user named it on this command: by
+`--env`, by `--import`, or in Python. It is never imported because a file says so: config.json names one too, and the
+folder around it may be anyone's.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.machinery import all_suffixes
+from pathlib import Path
+
+from vgcrl.envs.contract import place_of, told
+from vgcrl.errors import UsageError
+
+_installed: set[str] = set()  # modules imported because a run names them
+
+
+def module_of(env: str) -> str:
+    """Of `package.module:Id-v0` the module; of any other name nothing."""
+    return env.rpartition(":")[0]
+
+
+def import_named(module: str, option: str) -> None:
+    """Because the user named it by `option`, so also from the current folder."""
+    if not module:
+        return
+    sys.path += [] if os.getcwd() in sys.path else [os.getcwd()]
+    _import(module, option, "a module in this folder, installed, or on PYTHONPATH")
+
+
+def import_installed(module: str, env: str) -> None:
+    """Because a run's environment is there; only from where the user has put what may be imported."""
+    if module in sys.modules:
+        return
+    with _only(installed_paths()):
+        valid = f"--import {module} to import it from this folder too, or `import {module}` first in Python"
+        _import(module, f"--env {env}", f"installed or on PYTHONPATH, or {valid}")
+    _installed.add(module)
+
+
+def _import(module: str, option: str, valid: str) -> None:
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        what = f"{told(error)}{place_of(error)}"
+        raise UsageError(f"{option}: {module!r} cannot be imported ({what}); valid: {valid}") from error
+
+
+def search_path(env: str) -> list[str]:
+    """Where another process may look for the module of an environment that has been imported here."""
+    return installed_paths() if module_of(env) in _installed else sys.path
+
+
+def installed_paths() -> list[str]:
+    """sys.path without the current folder and that of the program, unless PYTHONPATH names them."""
+    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    named = {os.path.realpath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path}
+    around = {os.path.realpath(os.getcwd())} | ({os.path.dirname(os.path.realpath(program))} if program else set())
+    return [path for path in sys.path if path and os.path.realpath(path) not in around - named]
+
+
+@contextmanager
+def _only(paths: list[str]) -> Generator[None]:
+    before = sys.path
+    sys.path = paths
+    try:
+        yield
+    finally:
+        sys.path = before
+
+
+def check_outside(folder: Path, env: str) -> None:
+    """Refuse a run whose environment would be imported from its own folder, wherever the user says modules are."""
+    module = module_of(env)
+    if not module or module in sys.modules:
+        return
+    if any(_is_in(folder, file) for base in map(Path, installed_paths()) for file in _sources(base, module)):
+        what = f"its environment {env} is code in the same folder, which is not executed"
+        raise UsageError(f"{folder}: {what}; valid: a module outside it")
+
+
+def _sources(base: Path, module: str) -> list[Path]:
+    """Files and folders that importing a module, and so all packages around it, may execute; an archive is one."""
+    parts = module.split(".")
+    names = [base.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+    files = [*names, *(name.with_name(name.name + suffix) for name in names if name.name for suffix in all_suffixes())]
+    return [path for path in (*files, *([base] if base.is_file() else [])) if os.path.lexists(path)]
+
+
+def _is_in(folder: Path, path: Path) -> bool:
+    """Itself, or what it is a link to."""
+    whole = os.path.realpath(folder)
+    here = os.path.join(os.path.realpath(path.parent), path.name)
+    return any(os.path.commonpath([whole, where]) == whole for where in (here, os.path.realpath(path)))

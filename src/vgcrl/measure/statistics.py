@@ -1,0 +1,26 @@
+"""Intervals of means over seeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+
+def interval(values: Any) -> list[float] | None:
+    """95 % Student interval [low, high] of the mean over independent runs; None of fewer than two.
+
+    `values` has one number per seed. Several rows that share their seeds are no more runs than seeds: average them by
+    `mean_over_rows` first.
+    """
+    x = np.asarray(values, np.float64)
+    if len(x) < 2:
+        return None
+    half = stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
+    return [float(x.mean() - half), float(x.mean() + half)]
+
+
+def mean_over_rows(rows: Sequence[dict[int, float]]) -> np.ndarray:
+    """The mean over rows for each seed that every row has, in the order of the seeds. A row is seed -> value."""
+    shared = sorted(set.intersection(*map(set, rows))) if rows else []
+    return np.array([np.mean([row[seed] for row in rows]) for seed in shared])

@@ -1,0 +1,53 @@
+"""What a run says on the terminal."""
+
+import math
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Display:
+    """A bar on a terminal, a plain line per evaluation elsewhere; nothing where `quiet`."""
+
+    def __init__(self, title: str, total: int, quiet: bool = False):
+        self._console = Console(stderr=True)
+        self._plain = not quiet and not self._console.is_terminal
+        self._text, self._speed, self._total = "", 0.0, total
+        self._bar = Progress(
+            TextColumn(title),
+            BarColumn(bar_width=10),
+            TextColumn("{task.percentage:.0f}% {task.fields[text]}"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=self._console,
+            disable=quiet or self._plain,
+        )
+        self._task = self._bar.add_task("", total=total, text="compiling")
+
+    def __enter__(self) -> "Display":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.stop()
+
+    def advance(self, step: int, speed: float) -> None:
+        self._speed = speed
+        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s {self._text}")
+
+    def evaluated(self, step: int, mean: dict[str, float]) -> None:
+        self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}"
+        self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s {self._text}")
+        if self._plain:
+            left = max(0, self._total - step) / self._speed if self._speed else math.nan
+            eta = f"{left:.0f} s left" if math.isfinite(left) else "starting"
+            print(
+                f"step {step:>9,}  {self._speed:>7,.0f} steps/s per run  {eta:>12}  {self._text}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,63 @@
+"""TensorBoard event files, written without TensorBoard."""
+
+import struct
+import time
+from pathlib import Path
+
+from vgcrl.files import make_folder
+
+
+def _crc32c_table() -> list[int]:
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = (n >> 1) ^ (0x82F63B78 if n & 1 else 0)
+        table.append(n)
+    return table
+
+
+_TABLE = _crc32c_table()
+
+
+def _masked_crc(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _varint(n: int) -> bytes:
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def _bytes_field(number: int, data: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(data)) + data
+
+
+class Events:
+    """A TensorBoard event file of scalars: length-delimited protocol buffers, each with its checksum."""
+
+    def __init__(self, folder: Path):
+        make_folder(folder)
+        self._file = (folder / f"events.out.tfevents.{time.time_ns()}.vgcrl").open("xb")
+        self._write(_bytes_field(3, b"brain.Event:2"))
+
+    def _write(self, payload: bytes) -> None:
+        event = b"\x09" + struct.pack("<d", time.time()) + payload
+        length = struct.pack("<Q", len(event))
+        self._file.write(length + _masked_crc(length) + event + _masked_crc(event))
+        self._file.flush()
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        summary = b"".join(
+            _bytes_field(1, _bytes_field(1, name.encode()) + b"\x15" + struct.pack("<f", value))
+            for name, value in values.items()
+        )
+        self._write(b"\x10" + _varint(step) + _bytes_field(5, summary))
+
+    def close(self) -> None:
+        self._file.close()

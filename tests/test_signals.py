@@ -1,0 +1,123 @@
+"""Ctrl-C and SIGTERM in processes of their own, whose main thread may be anywhere; each says when it is there."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from vgcrl.training import signals
+
+# The main thread inside a library for ever, as in a compiler: no handler of Python's runs there.
+STUCK = """
+import ctypes
+lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+library.pthread_mutex_lock(lock)
+print("ready", flush=True)
+library.pthread_mutex_lock(lock)
+"""
+START = """
+import sys
+from pathlib import Path
+from vgcrl.training import signals
+"""
+
+
+def indented(code, levels):
+    return "".join(" " * 4 * levels + line for line in code.strip().splitlines(keepends=True)) + "\n"
+
+
+def in_training(code, grace=1000.0):
+    head = f"{START}signals.GRACE = {grace}\nwith signals.watched():\n"
+    return head + "    with signals.stop_requests(Path('runs/x')) as stopping:\n" + indented(code, 2)
+
+
+def started(code):
+    """A process that has said that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_before_training_there_is_nothing_to_lose(number, code):
+    process = started(f"{START}with signals.watched():\n{indented(STUCK, 1)}")
+    process.send_signal(number)
+    assert process.communicate() == ("", "vgcrl: interrupted\n")
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_in_training_a_request_is_answered_and_kept(number):
+    loop = "print('ready', flush=True)\nwhile not stopping():\n    pass\nprint('saved')"
+    process = started(in_training(loop))
+    process.send_signal(number)
+    assert process.communicate() == ("saved\n", "stopping after this step…\n")
+    assert process.returncode == 0
+
+
+def test_a_step_that_does_not_end_is_ended():
+    process = started(in_training(STUCK, grace=0.05))
+    process.send_signal(signal.SIGINT)
+    first, second = process.communicate()[1].splitlines()
+    assert first == "stopping after this step…"
+    assert second.endswith("what was saved remains; continue with: vgcrl resume runs/x")
+    assert process.returncode == 130
+
+
+def test_a_second_request_ends_at_once():
+    process = started(in_training(STUCK))
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == "stopping after this step…\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate()[1] == "vgcrl: interrupted\n"
+    assert process.returncode == 130
+
+
+def test_a_checkpoint_that_is_being_written_is_finished_first(monkeypatch, tmp_path):
+    ended = []
+    monkeypatch.setattr(signals, "_end", lambda *what: ended.append(what))
+    with signals.stop_requests(tmp_path) as stopping:
+        with stopping.saving:
+            thread = threading.Thread(target=signals._give_up, args=[stopping])
+            thread.start()
+            thread.join(0.05)
+            assert thread.is_alive()
+            assert not ended
+        thread.join()
+        assert [code for code, _ in ended] == [130]
+    signals._give_up(stopping)
+    assert len(ended) == 1, "it has ended by itself"
+
+
+def test_called_from_python_a_second_ctrl_c_is_an_exception(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    with signals.stop_requests(tmp_path) as stopping:
+        signal.raise_signal(signal.SIGINT)
+        assert stopping()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_time_that_is_spent_is_as_ctrl_c(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        signals.request_stop()
+    with signals.stop_requests(tmp_path) as stopping:
+        signals.request_stop()
+        assert stopping()
+
+
+def test_in_the_background_ctrl_c_stays_ignored():
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + START
+    code += "with signals.watched():\n    print('ready', flush=True)\n    sys.stdin.read()\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate("")[1] == ""
+    assert process.returncode == 0
