@@ -16,6 +16,8 @@ class Engine(NamedTuple):
     native: bool  # builds an Env to be traced with the learner, else HostEnvs on the host
     build: Callable[..., Any]  # how many side by side (HostEnvs: runs, environments in each); keywords: its options
     options: tuple[str, ...]
+    exact: bool = True  # the same run twice has the same bits
+    examined_by: str | None = None  # the engine that measures what this one trained; None: itself
 
 
 class EnvRow(NamedTuple):
@@ -64,7 +66,7 @@ def _body(name: str) -> EnvRow:
         {
             "mujoco": Engine(False, partial(mujoco_engine.Batch, task), names),
             "mjx": Engine(True, partial(mjx_engine.build, task), (*names, "physics")),
-            "warp": Engine(True, partial(warp_engine.build, task), names),
+            "warp": Engine(True, partial(warp_engine.build, task), names, exact=False, examined_by="mujoco"),
             "gymnasium": Engine(False, partial(gymnasium_engine.body, task), (*names, "workers")),
         },
         {**options, "physics": "exact", "workers": 0},

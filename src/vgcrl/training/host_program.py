@@ -160,6 +160,9 @@ class HostProgram(Program):
     def save_envs(self) -> dict[str, Any]:
         return self.envs.save()
 
+    def overflows(self, runs: RunState) -> int:
+        return 0
+
     def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
         if self.envs.load(saved):
             return runs, True

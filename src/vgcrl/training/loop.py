@@ -51,6 +51,15 @@ def _check_diverged(config: Config, line: dict[str, Any], reported: set[int], sa
     reported |= lost
 
 
+def _note_overflow(program: Program, runs: RunState, before: int, say: Callable[[str], None]) -> int:
+    """Contacts that a simulator left out are told at the evaluation after; returns how many steps there were so far."""
+    lost = program.overflows(runs)
+    if lost > before:
+        what = f"{lost - before:,} environment steps"
+        say(f"engine {program.config.engine} had no room for all contacts in {what}: some were left out")
+    return lost
+
+
 def train_loop(
     program: Program,
     folder: Path,
@@ -71,6 +80,7 @@ def train_loop(
     aims = target_states.for_spec(config.env, program.spec, config.evaluate_episodes)
     events, clock = Events(folder / "events"), time.monotonic() - wall
     reported: set[int] = set()
+    overflows = program.overflows(runs)
 
     def due() -> bool:
         """As asked for; unless told, as often as saving takes no more than a twentieth of the time."""
@@ -102,6 +112,7 @@ def train_loop(
                 events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
                 display.evaluated(i * size, last["mean"])
                 _check_diverged(config, last, reported, display.note)
+                overflows = _note_overflow(program, runs, overflows, display.note)
                 evaluated(runs, i * size)
             ends_here = i >= total or stopping()
             if ends_here or (i % checkpoint_every == 0 and due()):

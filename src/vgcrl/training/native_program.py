@@ -40,6 +40,9 @@ class NativeProgram(Program):
     def record_episodes(self, runs: RunState, z: Array) -> Array:
         return self._record_episodes(runs, z)
 
+    def overflows(self, runs: RunState) -> int:
+        return int(runs.scene.env.overflows.sum())
+
     def save_envs(self) -> dict[str, Any]:
         return {}
 

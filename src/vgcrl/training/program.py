@@ -337,6 +337,10 @@ class Program(ABC):
         """Observations of an episode for each goal, (run, step, goal, ...)."""
 
     @abstractmethod
+    def overflows(self, runs: RunState) -> int:
+        """Environment steps so far in which a simulator had no room for all contacts, and left some out."""
+
+    @abstractmethod
     def save_envs(self) -> dict[str, Any]:
         """State of environments on the host, which is not in that of the runs."""
 

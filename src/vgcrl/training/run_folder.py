@@ -1,5 +1,6 @@
 """A run directory: its lock, its configuration, how far it got."""
 
+import dataclasses
 import fcntl
 import os
 import shutil
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl.envs import Broken, modules
+from vgcrl.envs import Broken, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write, is_leftover, open_to_write, read_small
 from vgcrl.training import checkpoint
@@ -134,11 +135,16 @@ def read_config(folder: Path) -> Config:
         raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
 
 
-def checked_config(folder: Path) -> Config:
-    """Of a run that is to go on: it may have been edited."""
+def checked_config(folder: Path, *, examine: bool = False) -> Config:
+    """Of a run that is to go on, or to be examined: it may have been edited.
+
+    What was trained by an engine that is fast rather than exact is examined by an exact one.
+    """
     config = read_config(folder)
     modules.check_outside(folder, str(config.env))
     try:
+        if examine and config.engine in find(config.env).engines:
+            config = dataclasses.replace(config, engine=config.simulator.examined_by or config.engine)
         return resolve(Options.of(config))
     except UsageError as error:
         raise UsageError(f"{folder / 'config.json'}: {error}") from None

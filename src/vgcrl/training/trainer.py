@@ -30,6 +30,7 @@ from vgcrl.training.run_folder import (
     clear,
     fresh_folder,
     locked,
+    read_config,
     remove_leftovers,
     write_config,
     write_error,
@@ -129,17 +130,20 @@ def _on_host(config: Config) -> int:
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """A run by its policy where that is as new as its checkpoints, since it is small; else by the newest sound one."""
-    config = checked_config(folder)
+    """A run by its policy where that is as new as its checkpoints, since it is small; else by the newest sound one.
+
+    One that is examined by another engine than trained it is always read from its policy, as of its last evaluation.
+    """
+    config = checked_config(folder, examine=True)
     program, text, step = compile_config(config), config.to_json(), 0
-    saved = checkpoint.saved(folder)
+    saved, elsewhere = checkpoint.saved(folder), config.engine != read_config(folder).engine
 
     def by_policy() -> tuple[Program, RunState, dict[str, Any]]:
         return program, *checkpoint.read_policy(folder, policy(config, program.shapes()), text, warn)
 
     try:
         step = checkpoint.policy_step(folder)
-        if step and (not saved or step >= int(saved[0].name)):
+        if step and (elsewhere or not saved or step >= int(saved[0].name)):
             return by_policy()
     except checkpoint.DamagedPolicy as error:
         if not saved:
@@ -172,6 +176,8 @@ def _go_on(
     size, done = program.steps_per_iteration, counters["step"]
     if steps is not None and -(-steps // size) * size < done:
         raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
+    if not config.simulator.exact and done < config.steps:
+        display.note(f"engine {config.engine} does not repeat itself to the last bit: going on, but not exactly")
     runs, exact = program.enter(runs, saved)
     if not exact and done < config.steps:
         display.note(f"{config.env} cannot be restored in mid-episode: going on with fresh episodes")

@@ -1,0 +1,79 @@
+"""MuJoCo Warp where there is none: refused in one line, never chosen; and what it trained is examined by MuJoCo."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from tiny import TINY
+from vgcrl import cli, envs
+from vgcrl.envs import bodies, warp_engine
+from vgcrl.envs.contract import Env, Vectorised
+from vgcrl.envs.warp_engine import ROOM
+from vgcrl.training import loop, run_folder
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+
+
+def test_without_a_gpu_it_is_one_line(capsys, tmp_path):
+    assert cli.main(["train", "diayn", "--env", "Ant", "--engine", "warp", "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "--engine warp needs" in error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("backend", "missing", "worlds", "chosen"),
+    [
+        ("gpu", None, 4096, "warp"),
+        ("gpu", None, 16, "mujoco"),
+        ("gpu", "warp-lang", 4096, "mujoco"),
+        ("cpu", None, 4096, "mujoco"),
+    ],
+)
+def test_auto_chooses_it_where_it_is_faster(backend, missing, worlds, chosen, monkeypatch):
+    monkeypatch.setattr(warp_engine, "missing", lambda: missing)
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(envs, "cores", lambda: 16)
+    assert envs.choose(envs.ENVS["Ant"], worlds) == chosen
+
+
+def test_every_body_has_room():
+    assert {task.gymnasium for task in bodies.TASKS.values()} == set(ROOM)
+
+
+def test_what_it_trained_is_examined_by_mujoco(tmp_path):
+    config = resolve(Options("diayn", "HalfCheetah", engine="mujoco"))
+    run_folder.write_config(tmp_path, dataclasses.replace(config, engine="warp"))
+    assert run_folder.checked_config(tmp_path, examine=True).engine == "mujoco"
+    with pytest.raises(ValueError, match="--engine warp needs"):
+        run_folder.checked_config(tmp_path)
+
+
+def test_lost_contacts_are_counted_over_episodes_and_told():
+    spec = resolve(Options("diayn", "pointmass", **{k: TINY[k] for k in ("envs", "steps")})).specification
+    env = Env(
+        spec._replace(horizon=3),
+        reset=lambda key: (jnp.zeros((), jnp.int32), jnp.zeros(spec.obs_dim)),
+        step=lambda sim, action, key: (sim + 1, jnp.zeros(spec.obs_dim), jnp.zeros((), bool)),
+        overflow=lambda sim: sim == 2,
+    )
+    many = Vectorised(env, 2)
+    state, _ = many.reset(jax.random.key(0))
+    for _ in range(7):
+        state, _ = many.step(state, jnp.zeros((2, spec.action_dim)), jax.random.key(1))
+    assert state.overflows.tolist() == [2, 2]  # in the second step of each of two episodes
+
+    class Program:
+        config = dataclasses.replace(resolve(Options()), engine="warp")
+
+        def overflows(self, runs):
+            return 7
+
+    said = []
+    assert loop._note_overflow(Program(), None, 3, said.append) == 7
+    assert said == ["engine warp had no room for all contacts in 4 environment steps: some were left out"]
+    assert loop._note_overflow(Program(), None, 7, said.append) == 7
+    assert len(said) == 1
