@@ -4,7 +4,6 @@ The point mass stands in for the bodies.
 """
 
 import dataclasses
-import fcntl
 import json
 import re
 import shutil
@@ -26,11 +25,12 @@ from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Request, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, PairedClaim, mark
 from vgcrl.experiments.entries import entries
 from vgcrl.show.tables import with_interval
-from vgcrl.training import logs, loop, summary
+from vgcrl.training import logs, loop, run_folder, summary
 from vgcrl.training.logs import to_json
 from vgcrl.training.resolve import resolve
 
 RESULTS = Path(__file__).parents[1] / "results"
+QUICK = Request(quick=True)
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 
 
@@ -261,13 +261,30 @@ def test_both_machines_are_told_where_there_were_two(measured, reported):
     assert table.rows[0][-1] == "a machine; versions not recorded"
 
 
-def test_a_program_takes_as_long_as_one_like_it_did():
+def test_a_program_takes_as_long_as_one_like_it_did(tmp_path):
     config = resolve(grid.jobs(discrete.GRID, Request(steps=1_000_000, seeds=2))[0].options)
-    assert planning.seconds(config, []) == (planning.assumed(config), False)
+    assert planning.seconds(config, [], tmp_path) is None
     cell = {"config": json.loads(config.to_json()), "hardware": summary.hardware()}
     cell |= {"runs": 8, "steps": 500_000, "wall_seconds": 100.0}
-    assert planning.seconds(config, [cell, cell | {"hardware": "another"}]) == (100.0, True)
-    assert not planning.seconds(config, [cell | {"config": cell["config"] | {"env": "Ant"}}])[1]
+    assert planning.seconds(config, [cell, cell | {"hardware": "another"}], tmp_path) == 100.0
+    assert planning.seconds(config, [cell | {"config": cell["config"] | {"env": "Ant"}}], tmp_path) is None
+
+
+def test_a_program_under_way_goes_on_at_its_own_speed(uninterrupted, tmp_path):
+    run = uninterrupted / "discrete-quick" / "runs" / "pointmass-G2"
+    config, last = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")[-1]
+    longer = dataclasses.replace(config, steps=10 * last["step"])
+    assert planning.seconds(longer, [], run) == pytest.approx(10 * last["wall"])
+
+
+def test_what_no_program_was_timed_for_is_not_guessed():
+    job = grid.jobs(discrete.GRID, Request(steps=1000, seeds=1))[0]
+    known, unknown = (planning.Estimate(job, "to do", None, seconds) for seconds in (90.0, None))
+    assert planning.left([known, known]) == "about 3.0 min left"
+    assert planning.left([known, unknown]) == "about 1.5 min left, and 1 program of unknown speed"
+    assert planning.left([unknown]) == "time left not known yet"
+    assert planning.work([known, known]) == [90.0, 90.0]
+    assert planning.work([known, unknown]) == [2 * 1000.0] * 2
 
 
 def shrink(patch):
@@ -482,17 +499,24 @@ def test_a_damaged_cell_is_named(finished, damage, capsys):
     assert "delete it" in said
 
 
-def test_a_program_that_another_process_trains_is_waited_for(small, tmp_path, capsys, monkeypatch):
-    (job,) = (job for job in grid.jobs(EXPERIMENTS["discrete"], Request(quick=True)) if job.name == "pointmass-G2")
-    lock = tmp_path / "discrete-quick" / "runs" / "pointmass-G2.lock"
-    lock.parent.mkdir(parents=True)
-    held = lock.open("w")
-    fcntl.flock(held, fcntl.LOCK_EX)
-    monkeypatch.setattr(grid.time, "sleep", lambda seconds: held.close())
+def test_a_program_that_another_process_trains_is_left_to_it(small, tmp_path, capsys):
+    run_of = tmp_path / "discrete-quick" / "runs" / "pointmass-G2"
+    run_of.mkdir(parents=True)
+    (run_of / "config.json").write_text(resolve(grid.jobs(EXPERIMENTS["discrete"], QUICK)[0].options).to_json())
+    with run_folder.locked(run_of):
+        assert run(tmp_path) == 2
+    assert "1 of 2 programs failed: pointmass-G2" in (said := capsys.readouterr().err)
+    assert "another process is training this run" in said
+    assert list(numbers(tmp_path)) == ["pointmass-G3.json"]
     assert run(tmp_path) == 0
-    said = capsys.readouterr().err
-    assert said.index("pointmass-G3: starts") < said.index("waiting for") < said.index("pointmass-G2: starts")
-    assert cells.read(tmp_path / "discrete-quick", job)["seeds"] == [0, 1]
+
+
+def test_one_program_may_be_made_alone(uninterrupted, small, tmp_path, capsys):
+    assert run(tmp_path, "--program", "pointmass-G3") == 0
+    assert numbers(tmp_path) == {k: v for k, v in numbers(uninterrupted).items() if "G3" in k}
+    assert not (tmp_path / "discrete-quick" / "report.html").exists()
+    assert run(tmp_path, "--program", "pointmass-G4") == 2
+    assert "valid: pointmass-G2, pointmass-G3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [UsageError, Broken])
@@ -530,7 +554,7 @@ def test_a_run_that_diverges_is_told_of(small, tmp_path, monkeypatch):
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
 def test_time_that_is_spent_ends_in_order(small, tmp_path, capsys, monkeypatch, handler):
     """Also in the background of a script, whose shell has Ctrl-C ignored."""
-    monkeypatch.setattr(grid, "work", lambda *_: signal.pause())
+    monkeypatch.setattr(grid, "tasks", lambda *_: signal.pause())
     monkeypatch.setattr(planning, "memory", lambda config: 0.0)
     before = signal.signal(signal.SIGINT, handler)
     try:

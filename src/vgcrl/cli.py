@@ -8,8 +8,8 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,6 +26,7 @@ from vgcrl.training.fields import LARGEST, Kind, described, flag, help_of, kind_
 from vgcrl.training.options import Options
 from vgcrl.use.experts import EXPERT, FIXED, experts
 
+SEARCHES = ("random", "asha", "optuna")
 LISTED = ("methods", "envs", "experiments", "targets")
 
 
@@ -73,8 +74,10 @@ def _parser_of(kind: Kind) -> Callable[[str], Any]:
     return _number(_several(kind.each), f"{'integers' if kind.each is int else 'numbers'} separated by commas")
 
 
-def _add_options(parser: argparse.ArgumentParser, usual: Options, fixed: tuple[str, ...] = ()) -> None:
-    """Every option that is not fixed; `usual` are those of the command, unless told."""
+def _add_options(
+    parser: argparse.ArgumentParser, usual: Options, fixed: tuple[str, ...] = (), raw: bool = False
+) -> None:
+    """Every option that is not fixed; `usual` are those of the command, unless told. Where `raw`, as text."""
     defaults = DEFAULTS | dict(usual)
     for name, field in FIELDS.items():
         help = help_of(field)
@@ -87,7 +90,8 @@ def _add_options(parser: argparse.ArgumentParser, usual: Options, fixed: tuple[s
             parser.add_argument("method", nargs="?", metavar="METHOD", help=help)
         elif name not in fixed:
             metavar = described(field).metavar or name.split("_")[-1].upper()
-            parser.add_argument(flag(name), type=_parser_of(kind_of(field)), metavar=metavar, help=help)
+            kind = str if raw else _parser_of(kind_of(field))
+            parser.add_argument(flag(name), type=kind, metavar=metavar, help=help)
 
 
 def _whole(text: str, most: int = LARGEST) -> int:
@@ -96,6 +100,34 @@ def _whole(text: str, most: int = LARGEST) -> int:
     if not 1 <= value <= most:
         raise ValueError
     return value
+
+
+def _add_ray(parser: argparse.ArgumentParser) -> None:
+    ray = parser.add_argument_group("on many machines, or many GPUs of one")
+    ray.add_argument("--ray", metavar="local|ADDRESS", help="programs side by side: on this machine, or a Ray cluster")
+    ray.add_argument("--gpus", type=_PARSERS[float], metavar="N", help="of each program, e.g. 0.5 [1 if there are any]")
+    ray.add_argument("--cpus", type=_PARSERS[float], metavar="N", help="cores that each program is counted for [1]")
+    ray.add_argument("--storage", metavar="URL", help="where all nodes keep their programs, e.g. s3://… [--out]")
+
+
+@contextmanager
+def _executor(args: argparse.Namespace) -> Generator[Any]:
+    """Where programs run, as asked for."""
+    from vgcrl.experiments.scheduling import here
+
+    given = [name for name in ("gpus", "cpus", "storage") if getattr(args, name) is not None]
+    if args.ray is None and given:
+        raise UsageError(f"{flag(given[0])} does not apply without --ray; valid: --ray local or an address with it")
+    for name in (name for name in given if name != "storage"):
+        if not 0 <= getattr(args, name) <= 1024:
+            raise UsageError(f"{flag(name)} {getattr(args, name):g} is out of range; valid: a number from 0 to 1024")
+    if args.ray is None or args.dry_run:
+        yield here
+        return
+    from vgcrl.experiments.scheduling.cluster import OnRay, Resources, connected
+
+    with connected(args.ray):
+        yield OnRay(Resources(args.gpus, 1.0 if args.cpus is None else args.cpus, args.storage))
 
 
 _AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
@@ -138,6 +170,7 @@ def parser() -> Parser:
     reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
     reproduce.add_argument("name", metavar="NAME|all")
     reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
+    reproduce.add_argument("--program", metavar="P", help="make this one of its programs alone, and no report")
     grid = reproduce.add_argument_group("for the tables of cells, discrete and continuous")
     words, sizes = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
     grid.add_argument("--env", type=words, default=(), metavar="E1,E2", help="only these bodies")
@@ -149,6 +182,17 @@ def parser() -> Parser:
     grid.add_argument("--minutes", type=_PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
+    _add_ray(reproduce)
+    sweep = command("sweep", "any option with several values, A,B,…, or a range, A..B; goes on where it was stopped")
+    _add_options(sweep, Options(), raw=True)
+    sweep.add_argument("--optimise", default="F", metavar="METRIC", help="what settings are ordered by [F]")
+    sweep.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try so many combinations, not all")
+    sweep.add_argument("--search", default="random", metavar="|".join(SEARCHES), help="how trials are chosen [random]")
+    sweep.add_argument("--minutes", type=_PARSERS[float], metavar="M", help="stop and save when this time is spent")
+    sweep.add_argument("--dry-run", action="store_true", help="print its programs, and stop")
+    sweep.add_argument("--program", metavar="P", help="train this one of its programs alone, and no report")
+    sweep.add_argument("--out", type=Path, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
+    _add_ray(sweep)
     listing = command("list", "what there is")
     listing.add_argument("what", nargs="?", metavar="|".join(LISTED))
     bench = command("bench", "updates/s and env steps/s on this machine")
@@ -292,21 +336,60 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
+def _values(args: argparse.Namespace) -> dict[str, Any]:
+    """Options of a sweep: several values of each, or a range."""
+    from vgcrl.experiments.sweep import read_values
+
+    out = {}
+    for name in (name for name in FIELDS if getattr(args, name) is not None):
+        kind = kind_of(FIELDS[name])
+        one = _PARSERS[kind.each] if name in KNOBS else _parser_of(kind)
+        try:
+            out[name] = read_values(name, getattr(args, name), one)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"argument {flag(name)}: {error}") from None
+    return out
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    _need_report("sweep")
+    from vgcrl.experiments.sweep import Ask, plan, sweep
+
+    one_of("--search", args.search, SEARCHES)
+    _check_minutes(args.minutes)
+    ask = Ask(_values(args), args.optimise, args.program, args.minutes, args.trials, args.search)
+    if args.dry_run:
+        _print_table(*plan(ask))
+        return 0
+    if args.trials is not None and args.ray is None:
+        args.ray = "local"  # a search is Ray's
+    with _executor(args) as execute:
+        ending = sweep(ask, args.out / ask.name(), _say, execute)
+    if ending.report:
+        print(f"report: {ending.report}")
+    return 130 if ending.stopped else 0
+
+
+def _check_minutes(minutes: float | None) -> None:
+    if minutes is not None and not 0 < minutes <= 1e6:
+        raise UsageError(f"--minutes {minutes:g} is out of range; valid: a positive number up to a million")
+
+
 def _reproduce(args: argparse.Namespace) -> int:
     _need_report("reproduce")
     from vgcrl.experiments import EXPERIMENTS, Request, reproduce
 
     one_of("experiment", args.name, [*EXPERIMENTS, "all"])
-    if args.minutes is not None and not 0 < args.minutes <= 1e6:
-        raise UsageError(f"--minutes {args.minutes:g} is out of range; valid: a positive number up to a million")
+    _check_minutes(args.minutes)
     ask = Request(**{name: getattr(args, name) for name in Request._fields})
-    for name in EXPERIMENTS if args.name == "all" else [args.name]:
-        command = shlex.join(["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()])  # not how far it came
-        ending = reproduce(name, args.out, ask, command, print if ask.dry_run else _say)
-        if ending.report:
-            print(f"report: {ending.report}")
-        if ending.stopped:
-            return 130
+    with _executor(args) as execute:
+        for name in EXPERIMENTS if args.name == "all" else [args.name]:
+            command = shlex.join(["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()])  # not how far
+            ending = reproduce(name, args.out, ask, command, print if ask.dry_run else _say, execute)
+            if ending.report:
+                print(f"report: {ending.report}")
+            if ending.stopped:
+                return 130
     return 0
 
 
@@ -350,6 +433,7 @@ COMMANDS = {
     "experts": _experts,
     "report": _report,
     "reproduce": _reproduce,
+    "sweep": _sweep,
     "list": _list,
     "bench": _bench,
 }
@@ -382,6 +466,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         args = parse(words)
         _use_compilation_cache()
+        if getattr(args, "ray", None):
+            jax.config.update("jax_platforms", "cpu")  # the GPUs are for the programs
         if args.command != "list":
             _check_devices()
         _import_named(args)

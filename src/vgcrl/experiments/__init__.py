@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from vgcrl.experiments import base, continuous, discrete, grid, methods, projection, spectral, termination, windy
-from vgcrl.experiments.base import Ending, Experiment, Request, Say, page, read_page
+from vgcrl.experiments.base import Ending, Experiment, Request, page, read_page
 from vgcrl.experiments.grid import Grid
+from vgcrl.experiments.scheduling import Executor, Say, here
 
 EXPERIMENTS: dict[str, Experiment | Grid] = {
     "windy": windy.EXPERIMENT,
@@ -17,12 +18,12 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
 }
 
 
-def reproduce(name: str, out: Path, ask: Request, command: str, say: Say) -> Ending:
+def reproduce(name: str, out: Path, ask: Request, command: str, say: Say, execute: Executor = here) -> Ending:
     """Runs what is missing, compares, and writes the report."""
     experiment, folder = EXPERIMENTS[name], out / (f"{name}-quick" if ask.quick else name)
     if isinstance(experiment, Grid):
-        return grid.reproduce(name, experiment, folder, ask, command, say)
-    return base.reproduce(name, experiment, folder, ask, command, say)
+        return grid.reproduce(name, experiment, folder, ask, command, say, execute)
+    return base.reproduce(name, experiment, folder, ask, command, say, execute)
 
 
-__all__ = ["EXPERIMENTS", "Ask", "page", "read_page", "reproduce"]
+__all__ = ["EXPERIMENTS", "Request", "page", "read_page", "reproduce"]

@@ -9,6 +9,7 @@ import csv
 import html
 import json
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,19 +19,21 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl.errors import UsageError
+from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.files import atomic_write, read_small
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
 from vgcrl.show.tables import Table, counted, number, with_interval
 from vgcrl.training import logs, run_folder, summary, trainer
-from vgcrl.training.fields import flag, spoken
+from vgcrl.training.config import Config
+from vgcrl.training.fields import flag, one_of, spoken
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
+from vgcrl.training.resolve import resolve
 
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
-Say = Callable[[str], None]
 
 
 class PictureKind(NamedTuple):
@@ -62,7 +65,7 @@ class Outcome(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What the user wants of an experiment; all but `quick` is for grids of cells."""
+    """What the user wants of an experiment; all but `quick` and `program` is for grids of cells."""
 
     quick: bool = False
     env: tuple[str, ...] = ()  # empty is all
@@ -72,11 +75,17 @@ class Request(NamedTuple):
     updates_per_step: float | None = None
     minutes: float | None = None
     dry_run: bool = False
+    program: str | None = None  # only this one is made, and no report
 
     def words(self) -> list[str]:
         """As on the command line."""
         given = {flag(k): v for k, v in self._asdict().items() if v not in (None, (), False)}
         return [word for k, v in given.items() for word in ([k] if v is True else [k, spoken(v)])]
+
+    def one(self, experiment: str, program: str) -> tuple[str, ...]:
+        """The command that makes one program of it."""
+        alone = self._replace(program=program, minutes=None, dry_run=False)
+        return ("reproduce", experiment, *alone.words())
 
 
 class Ending(NamedTuple):
@@ -136,19 +145,32 @@ def paper_rows(table: str) -> list[dict[str, str]]:
     return [row for row in csv.DictReader(text.splitlines()) if row["table"] == table]
 
 
-def run_all(experiment: Experiment, quick: bool, folder: Path, say: Say) -> dict[str, Path] | None:
-    """Every program of an experiment; None where the user stopped it."""
-    programs = experiment.runs(quick)
-    runs = {name: folder / "runs" / name for name in programs}
-    for i, (name, options) in enumerate(programs.items()):
-        place = f"[{i + 1}/{len(runs)}] {name}"
-        if run_folder.is_finished(runs[name]) or (experiment.logs and logged(runs[name])):
+def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Say) -> list[Task]:
+    """The programs of an experiment that are not finished; or the one asked for."""
+    programs = experiment.runs(ask.quick)
+    if ask.program is not None:
+        one_of("--program", ask.program, programs)
+
+    def make(key: str, options: Options, place: str) -> None:
+        say(f"{place}: {'continues' if started(folder / 'runs' / key) else 'starts'}")
+        if train(options, folder / "runs" / key).interrupted:
+            raise KeyboardInterrupt
+
+    out = []
+    for i, (key, options) in enumerate(programs.items()):
+        run, place = folder / "runs" / key, f"[{i + 1}/{len(programs)}] {key}"
+        if run_folder.is_finished(run) or (experiment.logs and logged(run)):
             say(f"{place}: done before")
-            continue
-        say(f"{place}: {'continues' if started(runs[name]) else 'starts'}")
-        if train(options, runs[name]).interrupted:
-            return None
-    return runs
+        elif ask.program in (None, key):
+            config = resolve(options)
+            work = float(run_count(config) * config.steps)
+            out.append(Task(key, partial(make, key, options, place), ask.one(name, key), work))
+    return out
+
+
+def run_count(config: Config) -> int:
+    """Runs that are trained together: every setting with every seed."""
+    return config.seeds * len(config.settings)
 
 
 def logged(run: Path) -> bool:
@@ -210,7 +232,7 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
     ]
     sections = [
         Section(text=result["claim"], verdict=True),
-        Section("Verdicts", table=Table(["claim", "verdict", "measured, 95 %", "paper"], rows)),
+        *([Section("Verdicts", table=Table(["claim", "verdict", "measured, 95 %", "paper"], rows))] if rows else []),
         *([Section(text=result["finding"])] if result["finding"] else []),
         *(Section(title, figure=text) for title, text in figures.items()),
         *(Section(title, table=text_table(**table)) for title, table in result["tables"].items()),
@@ -284,20 +306,33 @@ def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], s
     return write([read_page(folder)], folder / "report.html")
 
 
-def reproduce(name: str, experiment: Experiment, folder: Path, ask: Request, command: str, say: Say) -> Ending:
+def reproduce(
+    name: str, experiment: Experiment, folder: Path, ask: Request, command: str, say: Say, execute: Executor
+) -> Ending:
     """Runs what is missing, compares, and writes the report."""
-    refused = [word for word in ask._replace(quick=False).words() if word.startswith("--")]
+    refused = [word for word in ask._replace(quick=False, program=None).words() if word.startswith("--")]
     if refused:
         raise UsageError(
             f"{refused[0]} does not apply to {name}, whose runs are no grid of cells; valid with: discrete, continuous"
         )
+    todo = tasks(name, experiment, ask, folder, say)
     folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {experiment.claim}")
-    runs = run_all(experiment, ask.quick, folder, say)
-    if runs is None:
+    try:
+        failed = execute(todo, folder, say)
+    except KeyboardInterrupt:
         say(f"stopped and saved; the same command continues in {folder}")
         return Ending(None, stopped=True)
+    check_failed(failed, len(todo))
+    if ask.program is not None:
+        return Ending(None)
+    runs = {key: folder / "runs" / key for key in experiment.runs(ask.quick)}
     outcome, programs = experiment.compare(runs), {key: program_facts(run) for key, run in runs.items()}
     machines = ", ".join(dict.fromkeys(each["last"].get("hardware", "not recorded") for each in programs.values()))
     result = record(name, experiment.title, experiment.claim, outcome, programs, machines, command)
     return Ending(conclude(folder, result, outcome.figures, say))
+
+
+def check_failed(failed: list[str], of: int) -> None:
+    if failed:
+        raise UsageError(f"{len(failed)} of {counted(of, 'program')} failed: {failed[0]}")

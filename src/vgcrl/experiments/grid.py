@@ -1,23 +1,16 @@
 """A table of the paper as programs: rows of one shape train together, and a finished program is never repeated.
 
-Files of finished programs may be gathered from several machines in one folder, and several processes may share it:
-each program is claimed by a lock while it is worked on.
+Files of finished programs may be gathered from several machines in one folder.
 """
 
-import fcntl
 import shlex
 import shutil
-import signal
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl.envs import Broken
-from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
-from vgcrl.experiments.base import Ending, Request, Say, conclude, paper_rows, record, started, train
+from vgcrl.experiments.base import Ending, Request, check_failed, conclude, paper_rows, record, started, train
 from vgcrl.experiments.cells import (
     FULL_EVALUATION,
     QUICK_EVALUATION,
@@ -31,17 +24,16 @@ from vgcrl.experiments.cells import (
 )
 from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
+from vgcrl.experiments.scheduling import Executor, Say, Task, budget
 from vgcrl.show.tables import aligned, counted
 from vgcrl.training import run_folder
 from vgcrl.training.fields import flag, one_of
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
-from vgcrl.training.signals import request_stop
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
 RATE = 3e-4  # of q, as of the policy
-PATIENCE = 5.0  # seconds between two looks at programs that other processes train
 # Data in plenty from 128 environments: an update for eight steps of it. Curves are drawn from a few episodes.
 WHOLE: dict[str, Any] = {"steps": STEPS, "seeds": SEEDS, "updates_per_step": 0.125, "evaluate_episodes": 10}
 # Where simulating takes longer than learning, four times as much is learned of each step, and curves have fewer points.
@@ -146,7 +138,10 @@ def jobs(grid: Grid, ask: Request) -> list[Job]:
 
 
 def select(every: list[Job], ask: Request) -> list[Job]:
-    """Those of the bodies and |G| asked for."""
+    """Those of the bodies and |G| asked for, or the one."""
+    if ask.program is not None:
+        one_of("--program", ask.program, [job.name for job in every])
+        return [job for job in every if job.name == ask.program]
     envs, sizes = ({str(job.options[key]): None for job in every} for key in ("env", "goal_dim"))
     for env in ask.env:
         one_of("--env", env, envs)
@@ -154,32 +149,6 @@ def select(every: list[Job], ask: Request) -> list[Job]:
         one_of("--goal-dim", size, sizes)
     chosen = [job for job in every if not ask.env or job.options["env"] in ask.env]
     return [job for job in chosen if not ask.goal_dim or job.options["goal_dim"] in ask.goal_dim]
-
-
-@contextmanager
-def claimed(folder: Path, job: Job) -> Generator[bool]:
-    """Whether this process may work on a program, to the end of the block."""
-    path = run_path(folder, job).with_name(f"{job.name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
-
-
-@contextmanager
-def budget(minutes: float | None) -> Generator[None]:
-    """As Ctrl-C when the time is spent."""
-    before = signal.signal(signal.SIGALRM, lambda *_: request_stop())
-    signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))  # 0 is never
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
@@ -192,6 +161,10 @@ def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
             cells.write_unfinished(folder, job)
             raise KeyboardInterrupt
         cells.write(folder, job, *cells.finish(job, run, size, say))
+    trim(run)
+
+
+def trim(run: Path) -> None:
     for part in ("checkpoints", "events"):
         shutil.rmtree(run / part, ignore_errors=True)
 
@@ -199,33 +172,25 @@ def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
 def progress(job: Job, selected: list[Job], folder: Path) -> str:
     """Where the whole experiment is when a program's turn comes."""
     done = cells.read_all(folder, selected)
-    left = sum(planning.estimate(each, folder, done, sizes=False).seconds for each in selected)
+    left = planning.left(planning.estimate(each, folder, done, sizes=False) for each in selected)
     verb = "continues" if started(run_path(folder, job)) else "starts"
-    return f"[{len(done) + 1}/{len(selected)}] {job.name}: {verb}; about {planning.duration(left)} left in all"
+    return f"[{len(done) + 1}/{len(selected)}] {job.name}: {verb}; {left} in all"
 
 
-def work(selected: list[Job], folder: Path, size: EvaluationSize, say: Say) -> list[str]:
-    """Every program that no other process works on, then those; what went wrong with any."""
-    todo, failed = selected, []
-    while todo:
-        busy = []
-        for job in todo:
-            with claimed(folder, job) as mine:
-                if not mine:
-                    busy.append(job)
-                    continue
-                if not cell_path(folder, job).exists():
-                    say(progress(job, selected, folder))
-                try:
-                    make(job, folder, size, say)
-                except (UsageError, Broken) as error:  # the others may do
-                    failed.append(f"{job.name}: {error}")
-                    say(failed[-1])
-        if busy and len(busy) < len(todo):
-            say(f"waiting for what other processes train: {', '.join(job.name for job in busy)}")
-        time.sleep(PATIENCE if busy else 0)
-        todo = busy
-    return failed
+def tasks(name: str, selected: list[Job], folder: Path, ask: Request, say: Say) -> list[Task]:
+    """The programs that are not finished; one that was killed when it had just finished is trimmed."""
+    size, done = QUICK_EVALUATION if ask.quick else FULL_EVALUATION, cells.read_all(folder, selected)
+    for job in (job for job in selected if job.name in done):
+        trim(run_path(folder, job))
+
+    def make_one(job: Job) -> None:
+        say(progress(job, selected, folder))
+        make(job, folder, size, say)
+
+    todo = [job for job in selected if job.name not in done]
+    work = planning.work([planning.estimate(job, folder, done, sizes=False) for job in todo])
+    pairs = zip(todo, work, strict=True)
+    return [Task(job.name, partial(make_one, job), ask.one(name, job.name), each) for job, each in pairs]
 
 
 def facts(cell: Cell) -> dict[str, Any]:
@@ -300,27 +265,26 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
         say(f"not trained again: {kept}; --out DIR trains all afresh")
 
 
-def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say) -> Ending:
+def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say, execute: Executor) -> Ending:
     """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
     every = jobs(grid, ask)
-    selected, started, stopped, failed = select(every, ask), time.monotonic(), False, []
+    selected, stopped, failed = select(every, ask), False, []
     for job in selected:
         resolve(job.options)
     cells.read_all(folder, every, unfinished=True)  # bad input and a damaged file are found before anything starts
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {grid.claim}")
-    try:
-        with budget(ask.minutes):
-            say_plan(selected, folder, say)
+    with budget(ask.minutes) as spent:
+        try:
+            if ask.program is None:
+                say_plan(selected, folder, say)
             if ask.dry_run:
                 return Ending(None)
-            failed = work(selected, folder, QUICK_EVALUATION if ask.quick else FULL_EVALUATION, say)
-    except KeyboardInterrupt:
-        stopped = True
-        say(f"stopped and saved; the same command continues in {folder}")
-    path = report(name, grid, every, folder, ask, command, say)
-    if failed:
-        raise UsageError(f"{len(failed)} of {len(selected)} programs failed: {failed[0]}")
-    spent = ask.minutes is not None and time.monotonic() - started >= 60 * ask.minutes
-    return Ending(path, stopped and not spent)
+            failed = execute(tasks(name, selected, folder, ask, say), folder, say)
+        except KeyboardInterrupt:
+            stopped = True
+            say(f"stopped and saved; the same command continues in {folder}")
+    path = None if ask.program else report(name, grid, every, folder, ask, command, say)
+    check_failed(failed, len(selected))
+    return Ending(path, stopped and not spent())

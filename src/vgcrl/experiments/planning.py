@@ -1,27 +1,19 @@
-"""What a grid will take: memory from the shapes of its programs, time from speeds measured before."""
+"""What a grid will take: memory from the shapes of its programs, time from speeds that programs like them had."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
-from vgcrl.envs import cores
-from vgcrl.experiments.base import started
-from vgcrl.experiments.cells import FULL_EVALUATION, Cell, Job, run_path
+from vgcrl.experiments.base import run_count, started
+from vgcrl.experiments.cells import Cell, Job, run_path
 from vgcrl.show.tables import Table, counted
-from vgcrl.training import run_folder, summary
+from vgcrl.training import logs, run_folder, summary
 from vgcrl.training.config import Config
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.resolve import resolve
 
-# Measured by `vgcrl bench` with batch 256 and networks of 256×256, all runs together.
-GPU_UPDATES = {1: 11_000, 4: 31_000, 16: 50_000, 64: 57_000}  # per second, by runs; H200
-CPU_UPDATES = 70  # per second; two Neoverse-N1 cores
-CPU_CALL = 1.5e-3  # seconds an update of one run takes however small it is
-SIMULATION = {"HalfCheetah": 22_000, "Ant": 1_600, "Humanoid": 1_600}  # steps per second and core
-ITERATION = 2.5e-3  # seconds of a round of actions, updates and steps, however small; as seen on an H200
-START = 40.0  # seconds that compiling takes; likewise
 ALIKE = ("env", "envs", "updates_per_step", "hidden", "batch", "horizon")  # programs whose speeds compare
 
 
@@ -29,32 +21,7 @@ class Estimate(NamedTuple):
     job: Job
     state: str  # done, to do, or how far it is
     memory: float | None  # bytes, where it is to be trained
-    seconds: float  # left
-    measured: bool  # from a finished program, else assumed
-
-
-def run_count(config: Config) -> int:
-    return config.seeds * len(config.settings)
-
-
-def assumed(config: Config) -> float:
-    """Seconds that a program takes: the slower of learner and simulator, and what comes on top."""
-    runs = run_count(config)
-    steps = runs * config.steps
-    if jax.default_backend() == "cpu":
-        work = config.batch * np.prod(config.hidden) / 256**3
-        learning = steps * config.updates_per_step * max(work / CPU_UPDATES, CPU_CALL)
-    else:
-        learning = steps * config.updates_per_step / np.interp(runs, list(GPU_UPDATES), list(GPU_UPDATES.values()))
-    pace = SIMULATION.get(config.env, 1e6) * cores()
-    iterations = config.steps / (config.envs * config.schedule[0])
-    looks = (
-        config.steps / config.evaluate_every * 2 * config.evaluate_episodes
-        + FULL_EVALUATION.episodes
-        + FULL_EVALUATION.targets
-    )
-    watching = runs * looks * config.horizon / pace
-    return float(max(learning, steps / pace) + watching + iterations * ITERATION + START)
+    seconds: float | None  # left; None where no program like it has been timed
 
 
 def alike(config: Config, cell: Cell) -> bool:
@@ -63,14 +30,16 @@ def alike(config: Config, cell: Cell) -> bool:
     return ours == theirs and cell["hardware"] == summary.hardware()
 
 
-def seconds(config: Config, cells: list[Cell]) -> tuple[float, bool]:
-    """At the speed of the finished program most like it in the number of runs, else at the one assumed."""
-    runs = run_count(config)
-    same = [cell for cell in cells if alike(config, cell)]
+def seconds(config: Config, cells: list[Cell], run: Path) -> float | None:
+    """Of the whole program: at its own speed so far, else at that of the finished one most like it in runs."""
+    lines = logs.read_lines(run / "metrics.jsonl")
+    if lines and lines[-1]["step"]:
+        return lines[-1]["wall"] * config.steps / lines[-1]["step"]
+    runs, same = run_count(config), [cell for cell in cells if alike(config, cell)]
     if not same:
-        return assumed(config), False
+        return None
     nearest = min(same, key=lambda cell: abs(cell["runs"] - runs))
-    return nearest["wall_seconds"] * runs * config.steps / (nearest["runs"] * nearest["steps"]), True
+    return nearest["wall_seconds"] * runs * config.steps / (nearest["runs"] * nearest["steps"])
 
 
 def memory(config: Config) -> float:
@@ -80,13 +49,27 @@ def memory(config: Config) -> float:
 
 def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True) -> Estimate:
     if job.name in cells:
-        return Estimate(job, "done", None, 0.0, True)
+        return Estimate(job, "done", None, 0.0)
     run = run_path(folder, job)
     config = run_folder.read_config(run) if started(run) else resolve(job.options)
     done = min(1.0, run_folder.steps_done(run) / config.steps)
-    whole, measured = seconds(config, list(cells.values()))
+    whole = seconds(config, list(cells.values()), run)
     state = f"{100 * done:.0f} %" if started(run) else "to do"
-    return Estimate(job, state, memory(config) if sizes else None, (1 - done) * whole, measured)
+    return Estimate(job, state, memory(config) if sizes else None, whole if whole is None else (1 - done) * whole)
+
+
+def work(estimates: list[Estimate]) -> list[float]:
+    """Seconds where all are known, else environment steps: what the longest programs have most of."""
+    if all(e.seconds is not None for e in estimates):
+        return [e.seconds or 0.0 for e in estimates]
+    return [float(run_count(config) * config.steps) for config in (resolve(e.job.options) for e in estimates)]
+
+
+def left(estimates: Iterable[Estimate]) -> str:
+    every = [e.seconds for e in estimates]
+    known = [seconds for seconds in every if seconds is not None]
+    more = f", and {counted(len(every) - len(known), 'program')} of unknown speed" if len(known) < len(every) else ""
+    return f"about {duration(sum(known))} left{more}" if sum(known) or not more else "time left not known yet"
 
 
 def duration(seconds: float) -> str:
@@ -105,7 +88,7 @@ def row(e: Estimate, cells: dict[str, Cell]) -> list[str]:
     options = e.job.options
     steps, seeds = cell.get("steps", options["steps"]), len(cell.get("seeds", ())) or options["seeds"]
     size = "–" if e.memory is None else f"{e.memory / 2**30:.2f} GiB"
-    left = "–" if e.state == "done" else duration(e.seconds) + ("" if e.measured else " *")
+    left = "–" if e.state == "done" else "?" if e.seconds is None else duration(e.seconds)
     return [e.job.name, str(len(e.job.rows)), str(len(e.job.rows) * seeds), f"{steps:,}", size, left, e.state]
 
 
@@ -117,8 +100,6 @@ def table(estimates: list[Estimate], cells: dict[str, Cell]) -> Table:
 
 def total(estimates: list[Estimate]) -> str:
     rows, done = sum(len(e.job.rows) for e in estimates), sum(e.state == "done" for e in estimates)
-    guess = " (* at speeds measured elsewhere)" if not all(e.measured for e in estimates) else ""
     largest = max((e.memory or 0.0 for e in estimates), default=0.0) / 2**30
     size = f"{counted(len(estimates), 'program')}, {counted(rows, 'row')}, {counted(done, 'program')} done"
-    left = f"about {duration(sum(e.seconds for e in estimates))} left on {summary.hardware()}{guess}"
-    return f"{size}; largest {largest:.2f} GiB; {left}"
+    return f"{size}; largest {largest:.2f} GiB; {left(estimates)} on {summary.hardware()}"

@@ -1,0 +1,111 @@
+"""What the paper's tables take on many GPUs: the schedule simulated, from the speeds of the programs in `results`.
+
+    python -m vgcrl.experiments.scheduling.simulation results --gpus 1,8,64 --failures 0.01
+
+Longest first. A failure takes a GPU's program back to its last checkpoint and into the queue, and the GPU away for
+a while. Times between failures are exponential, drawn from a seed: the same numbers at every run, means over 100.
+"""
+
+import argparse
+import heapq
+import json
+import math
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from vgcrl.show.tables import Table, aligned
+
+STEPS = 10_000_000  # of each run, in the paper
+HOUR = 3600.0
+DRAWS = 100  # of failures, over which is averaged
+ASIDES = ("-early", "-velocity")  # programs that the paper does not have
+
+
+class Program(NamedTuple):
+    name: str
+    runs: int
+    seconds: float  # alone on a GPU
+
+
+class Conditions(NamedTuple):
+    failures: float = 0.0  # per GPU and hour
+    checkpoint: float = 1200.0  # seconds between two
+    start: float = 60.0  # seconds of a fresh process: Ray, imports, compilation, the checkpoint read
+    noticed: float = 30.0  # seconds until a dead node is
+    repair: float = 600.0  # seconds until its GPU is back
+    seed: int = 0
+
+
+class Schedule(NamedTuple):
+    seconds: float  # until the last program ends
+    busy: float  # seconds of GPUs that ended in results, of all that were there
+    failures: int
+
+
+def read_programs(results: Path) -> list[Program]:
+    """Those of the paper's tables, at the speed that each had when it was trained."""
+    out = []
+    for path in sorted(results.glob("*/cells/*.json")):
+        cell = json.loads(path.read_text())
+        if not any(aside in path.name for aside in ASIDES):
+            seconds = cell["wall_seconds"] * STEPS / cell["steps"]
+            out.append(Program(f"{path.parts[-3]}/{path.name.partition('.')[0]}", cell["runs"], seconds))
+    return out
+
+
+def simulate(programs: Iterable[Program], gpus: int, given: Conditions) -> Schedule:
+    """Every event is a GPU that is free, at some time."""
+    chance = random.Random(given.seed)
+    waiting = [(program.seconds, 0.0) for program in programs]  # seconds left of each, and from when it may run
+    useful, free, last, failures = sum(left for left, _ in waiting), [0.0] * gpus, 0.0, 0
+    while waiting:
+        now = heapq.heappop(free)
+        ready = [each for each in waiting if each[1] <= now]
+        if not ready:
+            heapq.heappush(free, min(since for _, since in waiting))
+            continue
+        waiting.remove(longest := max(ready))
+        left, fails = longest[0], now + (chance.expovariate(given.failures / HOUR) if given.failures else math.inf)
+        ends = now + given.start + left
+        if ends <= fails:
+            heapq.heappush(free, ends)
+            last = max(last, ends)
+        else:
+            saved = max(0.0, fails - now - given.start) // given.checkpoint * given.checkpoint
+            waiting.append((left - saved, fails + given.noticed))
+            heapq.heappush(free, fails + given.repair)
+            failures += 1
+    return Schedule(last, useful / (gpus * last), failures)
+
+
+def table(programs: list[Program], gpus: Iterable[int], given: Conditions) -> Table:
+    rows = []
+    for count in gpus:
+        plain = simulate(programs, count, given._replace(failures=0.0))
+        faulty = [simulate(programs, count, given._replace(seed=given.seed + i)) for i in range(DRAWS)]
+        seconds, busy, failures = (sum(column) / DRAWS for column in zip(*faulty, strict=True))
+        ideal = max(sum(p.seconds for p in programs) / count, max(p.seconds for p in programs))
+        hours = (f"{x / HOUR:.1f}" for x in (ideal, plain.seconds, seconds))
+        rows.append([str(count), *hours, f"{failures:.1f}", f"{100 * busy:.0f} %"])
+    return Table(["GPUs", "no less than, h", "longest first, h", "with failures, h", "failures", "useful"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--gpus", default="1,8,64", help="numbers of GPUs [1,8,64]")
+    for name, default in Conditions()._asdict().items():
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"[{default}]")
+    args = parser.parse_args()
+    programs = read_programs(args.results)
+    given = Conditions(**{name: getattr(args, name) for name in Conditions._fields})
+    hours, longest = sum(p.seconds for p in programs) / HOUR, max(programs, key=lambda p: p.seconds)
+    print(f"{len(programs)} programs, {sum(p.runs for p in programs)} runs, {hours:.0f} GPU hours", end="; ")
+    print(f"the longest, {longest.name}, {longest.seconds / HOUR:.1f} h")
+    print(*aligned(table(programs, map(int, args.gpus.split(",")), given)), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The scheduling interface: a task is one program to be made, an executor makes many; this one, here, in turn."""
+
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vgcrl.envs import Broken
+from vgcrl.errors import UsageError
+from vgcrl.training.signals import request_stop
+
+Say = Callable[[str], None]
+
+
+class Task(NamedTuple):
+    """A program. Its files are `runs/NAME/` and `cells/NAME.*` in the experiment's folder.
+
+    `make()` goes on from its last checkpoint. It raises UsageError or Broken where the program fails, and
+    KeyboardInterrupt where it was stopped and saved.
+    """
+
+    name: str
+    make: Callable[[], None]
+    words: tuple[str, ...]  # `vgcrl WORDS --out DIR` is make() in a process of its own
+    work: float = 0.0  # seconds it will take, or what is proportional to them; the longest start first
+    module: str = "vgcrl"  # whose command it is
+
+
+# (tasks, the experiment's folder, what is told on the way) -> a line for each task that failed
+Executor = Callable[[list[Task], Path, Say], list[str]]
+
+
+def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
+    """One after the other in this process; one that fails does not stop the others."""
+    failed = []
+    for task in tasks:
+        try:
+            task.make()
+        except (UsageError, Broken) as error:
+            failed.append(f"{task.name}: {error}")
+            say(failed[-1])
+    return failed
+
+
+@contextmanager
+def budget(minutes: float | None) -> Generator[Callable[[], bool]]:
+    """As Ctrl-C when the time is spent. Yields whether it is."""
+    spent = []
+
+    def stop(*_: Any) -> None:
+        spent.append(True)
+        request_stop()
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))  # 0 is never
+    try:
+        yield lambda: bool(spent)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,39 @@
+"""`vgcrl sweep`: any option with several values, all combinations or a search among them."""
+
+from pathlib import Path
+
+from vgcrl.experiments.base import Ending, check_failed
+from vgcrl.experiments.scheduling import Executor, Say, budget
+from vgcrl.experiments.sweep.ask import Ask, read_values
+from vgcrl.experiments.sweep.grid import plan, programs, train_all
+from vgcrl.experiments.sweep.results import report
+from vgcrl.experiments.sweep.trials import tried_names
+from vgcrl.training.fields import one_of
+from vgcrl.training.summary import SUMMARISED
+
+
+def _train(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
+    if not ask.trials:
+        return train_all(ask, folder, say, execute)
+    from vgcrl.experiments.sweep.search import train_trials  # needs ray
+
+    return train_trials(ask, folder, say, execute)
+
+
+def sweep(ask: Ask, folder: Path, say: Say, execute: Executor) -> Ending:
+    """Trains what is missing, and writes the table, the report and the best command."""
+    one_of("--optimise", ask.metric, SUMMARISED)
+    stopped, failed = False, []
+    with budget(ask.minutes) as spent:
+        try:
+            failed = _train(ask, folder, say, execute)
+        except KeyboardInterrupt:
+            stopped = True
+            say(f"stopped and saved; the same command continues in {folder}")
+    names = tried_names(folder) if ask.trials else list(programs(ask))
+    path = None if ask.program else report(ask, names, folder, say)
+    check_failed(failed, len(names))
+    return Ending(path, stopped and not spent())
+
+
+__all__ = ["Ask", "plan", "read_values", "sweep"]

@@ -1,0 +1,101 @@
+"""All combinations of the values: those that fit in one program are its settings, the others become programs.
+
+Seeds and knobs are trained together (vmapped); every combination of the other options is a program of its own.
+"""
+
+import itertools
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vgcrl.errors import UsageError
+from vgcrl.experiments.base import run_count, started, train
+from vgcrl.experiments.scheduling import Executor, Say, Task
+from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
+from vgcrl.experiments.sweep.results import higher_is_better
+from vgcrl.files import atomic_write
+from vgcrl.show.tables import Table, counted
+from vgcrl.training import run_folder
+from vgcrl.training.config import KNOBS, Config
+from vgcrl.training.fields import flag, one_of, spoken
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+
+Values = dict[str, Any]  # option -> value, as on the command line of `vgcrl train`
+
+
+def combinations(options: Choices) -> list[Values]:
+    return [dict(zip(options, each, strict=True)) for each in itertools.product(*options.values())]
+
+
+def resolved(values: Values, words: list[str]) -> tuple[Options, Config]:
+    """The options of a program, and what they come to; `words` tell it from the others."""
+    try:
+        options = Options(**values)
+        return options, resolve(options)
+    except UsageError as error:
+        raise UsageError(f"{' '.join(words)}: {error}" if words else str(error)) from None
+
+
+def programs(ask: Ask) -> dict[str, tuple[Options, Config]]:
+    """By name. Everything is checked before anything starts."""
+    for name, values in ask.options.items():
+        if isinstance(values, Range):
+            raise UsageError(f"{flag(name)} {spoken_values(name, values)} is a range; valid: --trials N with it")
+    knobs = combinations({k: ask.options[k] for k in KNOBS if k in ask.options})
+    together = {k: tuple(dict.fromkeys(each[k] for each in knobs)) for k in knobs[0]}
+    together = {k: v if len(v) == 1 else tuple(each[k] for each in knobs) for k, v in together.items()}
+    apart = {k: v for k, v in ask.options.items() if k not in KNOBS}
+    out = {}
+    for values in combinations(apart):
+        words = [f"{k.replace('_', '-')}={spoken(values[k])}" for k in varied(apart)]
+        out["-".join(words).replace("/", "_") or ask.program or "all"] = resolved(values | together, words)
+    if ask.program is not None:
+        one_of("--program", ask.program, out)
+    return out
+
+
+def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
+    """The programs that are not finished."""
+
+    def make(name: str, options: Options) -> None:
+        say(f"{name}: {'continues' if started(folder / 'runs' / name) else 'starts'}")
+        if train(options, folder / "runs" / name).interrupted:
+            raise KeyboardInterrupt
+
+    out = []
+    for name, (options, config) in programs(ask).items():
+        if ask.program in (None, name) and not run_folder.is_finished(folder / "runs" / name):
+            words = (*ask._replace(metric="F").command(), "--program", name)
+            out.append(Task(name, partial(make, name, options), words, float(run_count(config) * config.steps)))
+    return out
+
+
+def check_same(folder: Path, ask: Ask) -> None:
+    """A folder has one sweep, which the same command continues."""
+    path, text = folder / "sweep.json", json.dumps(ask.options, indent=1) + "\n"
+    if path.exists() and path.read_text() != text:
+        raise UsageError(f"--out: {folder} holds another sweep; valid: another --out, or the same options to go on")
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, text)
+
+
+def plan(ask: Ask) -> Table:
+    """What would be trained."""
+    if ask.trials:
+        return Table(["trials", "each"], [[str(ask.trials), "one program"]])
+    every = programs(ask).items()
+    rows = [[name, str(len(c.settings)), str(run_count(c)), f"{c.steps:,}"] for name, (_, c) in every]
+    return Table(["program", "settings", "runs", "steps of each"], rows)
+
+
+def train_all(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
+    """All combinations; a line for each program that failed."""
+    every = [config for _, config in programs(ask).values()]
+    higher_is_better(ask.metric, every)
+    if ask.program is None:
+        check_same(folder, ask)
+        runs = sum(map(run_count, every))
+        say(f"{counted(len(every), 'program')}, {counted(runs, 'run')} in all")
+    return execute(tasks(ask, folder, say), folder, say)

@@ -1,0 +1,274 @@
+"""Programs on a real Ray cluster of two nodes with one slot each: the same numbers, whatever dies on the way."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import stub_program
+from tiny import flags
+from vgcrl.cli import main
+from vgcrl.errors import UsageError
+from vgcrl.experiments.scheduling import Task
+from vgcrl.experiments.sweep.trials import tried
+from vgcrl.training import logs
+
+pytest.importorskip("ray")
+from ray.cluster_utils import Cluster
+
+from vgcrl.experiments.scheduling import cluster as on_cluster
+from vgcrl.experiments.scheduling import worker
+from vgcrl.experiments.scheduling.cluster import OnRay, Resources, connected
+
+TESTS = Path(__file__).parent
+DEADLINE = 120.0
+TRAINED = ["--env", "pointmass", *flags(seeds=1)]
+SWEEP = [*TRAINED, "--goal-dim", "2,3"]
+SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(worker.installed().parent)]))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        found = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
+        found.add_node(**SMALL)
+        yield found
+        found.shutdown()
+
+
+@pytest.fixture
+def execute(cluster):
+    with connected(cluster.address):
+        yield OnRay(Resources())
+
+
+def stub(mode, name, work=0.0):
+    return Task(name, lambda: None, (mode, name), work, "stub_program")
+
+
+def until(condition):
+    """The condition's value as soon as it is true."""
+    end = time.monotonic() + DEADLINE
+    while not (value := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return value
+
+
+def steps(folder, name):
+    return stub_program.lines(folder / "runs" / name / "steps")
+
+
+def starts(folder, name):
+    return stub_program.lines(folder / "runs" / name / "starts")
+
+
+WHOLE = list("12345")
+
+
+def test_one_that_fails_and_one_that_dies_do_not_stop_more_than_there_is_room_for(execute, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_cluster, "RETRIES", 2)
+    folder, said = tmp_path / "stubs", []
+    tasks = [
+        stub("runs", "short", 1.0),
+        stub("fails", "broken", 2.0),
+        stub("killed", "dies", 3.0),
+        stub("runs", "b", 4),
+    ]
+    failed = execute(tasks, folder, said.append)
+    assert sorted(failed) == [
+        "broken: it always fails",
+        "dies: died 3 times: its process ended with -9",
+    ]
+    assert steps(folder, "short") == steps(folder, "b") == WHOLE
+    assert len(starts(folder, "broken")) == 1
+    assert len(starts(folder, "dies")) == 3
+    assert any(line.endswith("] short: done") for line in said)
+    assert not list(folder.glob(".probe*"))
+
+
+def test_stopping_saves_what_runs_and_never_starts_what_waits(execute, tmp_path):
+    folder = tmp_path / "stubs"
+
+    def stop():
+        until(lambda: steps(folder, "a")[2:] and steps(folder, "b")[2:])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        execute([stub("waits", "a", 3.0), stub("waits", "b", 2.0), stub("runs", "c", 1.0)], folder, print)
+    thread.join()
+    assert not starts(folder, "c")
+    for name in "ab":
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(starts(folder, name)[0]), 0)
+    (folder / "go").touch()
+    assert execute([stub("waits", "a"), stub("waits", "b")], folder, print) == []
+    assert steps(folder, "a") == steps(folder, "b") == WHOLE
+
+
+def test_a_killed_driver_takes_its_programs_with_it_and_the_next_goes_on(cluster, execute, tmp_path):
+    folder = tmp_path / "stubs"
+    driver = "import sys, pathlib, test_ray as t\nwith t.connected(sys.argv[1]):\n"
+    driver += " t.OnRay(t.Resources())([t.stub('waits', 'a')], pathlib.Path(sys.argv[2]), print)"
+    command = [sys.executable, "-c", driver, cluster.address, str(folder)]
+    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: steps(folder, "a")[2:])
+    process.kill()
+    process.wait()
+    until(lambda: not Path("/proc", starts(folder, "a")[0]).exists())
+    (folder / "go").touch()
+    assert execute([stub("waits", "a")], folder, print) == []
+    assert steps(folder, "a") == WHOLE
+    assert len(starts(folder, "a")) == 2
+
+
+@pytest.mark.parametrize("url", ["file://{}", "file://{}/not/yet/there"])
+def test_programs_are_kept_at_a_url_where_nodes_share_no_folder(cluster, tmp_path, url):
+    here, there = tmp_path / "here" / "stubs", url.format(tmp_path / "there")
+    with connected(cluster.address):
+        assert OnRay(Resources(storage=there))([stub("runs", "a")], here, print) == []
+    assert steps(here, "a") == WHOLE
+    assert steps(Path(there.removeprefix("file://")) / "stubs", "a") == WHOLE
+
+
+def one_line(fault):
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+def test_what_the_cluster_does_not_have_is_told_at_once(cluster):
+    with connected(cluster.address):
+        with pytest.raises(UsageError) as fault:
+            OnRay(Resources(gpus=1.0))
+        assert "valid: at most 0 GPUs and 1 cores on one node" in one_line(fault)
+        with pytest.raises(UsageError, match="--gpus 0 --cpus 2: no node"):
+            OnRay(Resources(cpus=2.0))
+
+
+def test_a_node_with_other_code_is_named(execute, tmp_path, monkeypatch):
+    theirs = worker.node_facts(None)
+    monkeypatch.setattr(on_cluster, "facts_here", lambda: theirs | {"vgcrl": "0.0 (00000000)"})
+    with pytest.raises(UsageError) as fault:
+        execute([stub("runs", "a")], tmp_path / "stubs", print)
+    assert f"has vgcrl {theirs['vgcrl']}, here it is 0.0 (00000000); valid: the same code" in one_line(fault)
+    assert not starts(tmp_path / "stubs", "a")
+
+
+def test_a_place_that_cannot_be_written_is_told(cluster, tmp_path):
+    (tmp_path / "file").touch()
+    with connected(cluster.address), pytest.raises(UsageError) as fault:
+        OnRay(Resources(storage=f"file://{tmp_path}/file/in"))([stub("runs", "a")], tmp_path / "stubs", print)
+    assert "cannot be written" in one_line(fault)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nobody:6379", "here", "ray://127.0.0.1:10001", "a:b"])
+def test_an_address_nobody_answers_is_told_at_once(address):
+    with pytest.raises(UsageError) as fault, connected(address):
+        pass
+    assert f"--ray {address}" in one_line(fault).replace("'", "")
+
+
+def test_an_address_where_somebody_else_answers_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with pytest.raises(UsageError) as fault, connected(f"127.0.0.1:{server.getsockname()[1]}"):
+            pass
+        assert "who answers is no Ray" in one_line(fault)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A sweep of two programs, without Ray."""
+    out = tmp_path_factory.mktemp("alone")
+    assert main(["sweep", "diayn", *SWEEP, "--out", str(out)]) == 0
+    return out / "diayn-pointmass"
+
+
+def evaluations(folder):
+    """All that was measured, but for the time it took."""
+    runs = {run.name: logs.read_lines(run / "metrics.jsonl") for run in (folder / "runs").iterdir()}
+    return {name: [{k: v for k, v in line.items() if k != "wall"} for line in lines] for name, lines in runs.items()}
+
+
+def test_training_on_the_cluster_is_bit_for_bit_that_without(alone, cluster, tmp_path, capsys):
+    options = ["--ray", cluster.address, "--cpus", "1", "--storage", f"file://{tmp_path}/there"]
+    assert main(["sweep", "diayn", *SWEEP, "--out", str(tmp_path / "here"), *options]) == 0
+    assert "report:" in capsys.readouterr().out
+    found = evaluations(tmp_path / "here" / "diayn-pointmass")
+    assert found == evaluations(alone)
+    assert {name: len(lines) for name, lines in found.items()} == {"goal-dim=2": 5, "goal-dim=3": 5}
+
+
+@pytest.mark.slow
+def test_a_search_finds_the_best_and_goes_on_where_it_was(cluster, tmp_path, capsys):
+    """The second command asks for one trial more; the first two answer from their runs."""
+    options = [*TRAINED, "--learning-rate", "1e-4..1e-2", "--optimise", "lgr_z", "--search", "asha"]
+    options += ["--ray", cluster.address, "--out", str(tmp_path)]
+    folder = tmp_path / "diayn-pointmass"
+    assert main(["sweep", "diayn", *options, "--trials", "2"]) == 0
+    before = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*/metrics.jsonl")}
+    assert len(before) == len(tried(folder)) == 2
+    assert main(["sweep", "diayn", *options, "--trials", "3"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert len(tried(folder)) == 3
+    said = capsys.readouterr().err
+    assert said.count("Best LGR(z)") == 2
+    (table,) = json.loads((folder / "result.json").read_text())["tables"].values()
+    assert len(table["rows"]) == 3
+    assert sorted(float(row[0]) for row in table["rows"]) == sorted(x["learning_rate"] for x in tried(folder))
+
+
+@pytest.mark.slow
+def test_a_node_killed_in_mid_training_changes_nothing(cluster, tmp_path):
+    """Two programs on two nodes: the one whose node is killed goes on at the other, and is as if nothing had been."""
+    longer = ["--steps", "25600", "--evaluate-every", "6400", "--checkpoint-every", "640"]
+    sweep = ["sweep", "diayn", *SWEEP, *longer]
+    assert main([*sweep, "--out", str(tmp_path / "alone")]) == 0
+    runs = tmp_path / "lost" / "diayn-pointmass" / "runs"
+    (lost,) = (node for node in cluster.list_all_nodes() if not node.head)
+
+    def kill():
+        until(lambda: all(list(runs.glob(f"goal-dim={g}/checkpoints/*")) for g in (2, 3)))
+        cluster.remove_node(lost, allow_graceful=False)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.MonkeyPatch.context() as patch:
+        said = []
+        patch.setattr("vgcrl.cli._say", said.append)
+        assert main([*sweep, "--out", str(tmp_path / "lost"), "--ray", cluster.address]) == 0
+    thread.join()
+    cluster.add_node(**SMALL)
+    assert any("again, from its last checkpoint" in line for line in said)
+    assert evaluations(runs.parent) == evaluations(tmp_path / "alone" / "diayn-pointmass")
+
+
+def test_a_node_that_is_killed_has_its_program_go_on_elsewhere(cluster, execute, tmp_path):
+    """The last test: afterwards the cluster has one node."""
+    folder, said = tmp_path / "stubs", []
+    (lost,) = (node for node in cluster.list_all_nodes() if not node.head)
+
+    def kill():
+        until(lambda: len(said) == 2 and steps(folder, "a")[2:] and steps(folder, "b")[2:])
+        cluster.remove_node(lost, allow_graceful=False)
+        until(lambda: not all(Path("/proc", starts(folder, name)[0]).exists() for name in "ab"))
+        (folder / "go").touch()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    assert execute([stub("waits", "a"), stub("waits", "b")], folder, said.append) == []
+    thread.join()
+    assert steps(folder, "a") == steps(folder, "b") == WHOLE
+    assert sorted(len(starts(folder, name)) for name in "ab") == [1, 2]
+    assert sum("again, from its last checkpoint" in line for line in said) == 1, said
+    assert said[-1].startswith("[2/2]")

@@ -1,0 +1,154 @@
+"""Options with several values: what becomes a setting, what a program; and what is reported of them."""
+
+import json
+
+import pytest
+
+from vgcrl.cli import main
+from vgcrl.errors import UsageError
+from vgcrl.experiments.sweep.ask import Ask, Range, read_values
+from vgcrl.experiments.sweep.grid import check_same, programs, tasks
+from vgcrl.experiments.sweep.results import higher_is_better, outcome, report, settings
+from vgcrl.training.logs import append_line
+
+GRID = {"method": ["diayn"], "goal_dim": [2, 3], "learning_rate": [1e-3, 1e-4], "spectral_norm": [0.0, 2.0]}
+METRICS = ("F", "log_q", "lgr_z", "lgr_s")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "one", "expected"),
+    [
+        ("goal_dim", "10,50", int, [10, 50]),
+        ("features", "0,1/velocity", str, ["0,1", "velocity"]),
+        ("posterior", "gaussian,gmm", str, ["gaussian", "gmm"]),
+        ("learning_rate", "1e-5..1e-3", float, Range(1e-5, 1e-3)),
+        ("goal_dim", "10..200", int, Range(10, 200)),
+    ],
+)
+def test_values_as_on_the_command_line(name, text, one, expected):
+    values = read_values(name, text, one)
+    assert values == expected
+    assert type(values) is type(expected)
+
+
+def test_knobs_are_settings_of_one_program_and_the_others_programs():
+    every = {name: config for name, (_, config) in programs(Ask(GRID)).items()}
+    assert list(every) == ["goal-dim=2", "goal-dim=3"]
+    for config in every.values():
+        pairs = [(each["learning_rate"], each["spectral_norm"]) for each in config.settings]
+        assert pairs == [(1e-3, 0.0), (1e-3, 2.0), (1e-4, 0.0), (1e-4, 2.0)]
+
+
+def test_every_program_has_a_command_that_makes_it(tmp_path):
+    from vgcrl.cli import _values, parse
+
+    ask = Ask(GRID | {"features": ["0,1", "position"], "hidden": [(16, 16)]})
+    for task in tasks(ask, tmp_path, print):
+        args = parse([*task.words, "--out", str(tmp_path)])
+        again = Ask(_values(args), program=args.program)
+        assert programs(again)[task.name][1] == programs(ask)[task.name][1]
+
+
+def write_run(folder, name, ask, numbers):
+    """Of each setting the LGR(z) of two seeds, at two evaluations."""
+    run = folder / "runs" / name
+    run.mkdir(parents=True)
+    _, config = programs(ask)[name]
+    (run / "config.json").write_text(config.to_json())
+
+    def line(step, scale):
+        means = [scale * sum(seeds) / 2 for seeds in numbers]
+        groups = [{"mean": dict.fromkeys(METRICS, x) | {"lgr_v": None}} for x in means]
+        pairs = [(i, scale * x) for seeds in numbers for i, x in enumerate(seeds)]
+        more = {"lgr_v": None, "train": {"F": 0.0}, "posterior": {}}
+        each = [{"seed": i, **dict.fromkeys(METRICS, x), **more} for i, x in pairs]
+        blank = dict.fromkeys((*METRICS, "lgr_v"))
+        groups = [group | {"ci95": blank} for group in groups]
+        return {"step": step, "wall": 1.0, "seeds": each, "mean": groups[0]["mean"], "ci95": blank, "settings": groups}
+
+    for record in (line(0, 0.0), line(config.steps, 1.0)):
+        append_line(run / "metrics.jsonl", record)
+    return run
+
+
+def test_the_best_setting_and_its_command(tmp_path):
+    ask = Ask(GRID | {"seeds": [2]}, "lgr_z")
+    for name, low in (("goal-dim=2", 0.1), ("goal-dim=3", 0.5)):
+        write_run(tmp_path, name, ask, [[low, low], [low + 0.1] * 2, [low + 0.4] * 2, [low + 0.2] * 2])
+    said = []
+    path = report(ask, list(programs(ask)), tmp_path, said.append)
+    best = "vgcrl train diayn --goal-dim 3 --learning-rate 0.0001 --spectral-norm 0.0 --seeds 2"
+    assert said[0] == f"Best LGR(z), 0.900: {best}"
+    assert best in path.read_text()
+    (table,) = json.loads((tmp_path / "result.json").read_text())["tables"].values()
+    assert table["columns"][:4] == ["goal dim", "learning rate", "spectral norm", "LGR(z)"]
+    assert [row[3] for row in table["rows"]] == ["0.900", "0.700", "0.600", "0.500", "0.500", "0.300", "0.200", "0.100"]
+    assert main(["report", str(tmp_path)]) == 0
+
+
+def test_what_is_not_finished_is_told(tmp_path):
+    ask = Ask(GRID)
+    write_run(tmp_path, "goal-dim=2", ask, [[0.1, 0.2]] * 4)
+    said = []
+    assert report(ask, list(programs(ask)), tmp_path, said.append)
+    assert said[0].endswith("1 program of 2 not finished.")
+    assert report(Ask(GRID), ["goal-dim=3"], tmp_path, said.append) is None
+
+
+def test_a_setting_that_diverged_is_never_the_best(tmp_path):
+    ask = Ask(GRID, "F")
+    found = settings("goal-dim=2", write_run(tmp_path, "goal-dim=2", ask, [[0.1, 0.2]] * 4), ask.options, "F")
+    lost = found[0]._replace(mean=found[0].mean | {"F": None})
+    (table,) = outcome([lost, *found[1:]], ask, True).tables.values()
+    assert [row[3] for row in table.rows] == ["0.150", "0.150", "0.150", "–"]
+
+
+def test_which_way_is_better():
+    assert higher_is_better("F", [])
+    assert not higher_is_better("lgr_v", [])
+    discrete, continuous = (programs(Ask({"method": [m]}))["all"][1] for m in ("diayn", "vgcrl"))
+    assert higher_is_better("lgr_z", [discrete])
+    assert not higher_is_better("lgr_z", [continuous])
+    with pytest.raises(UsageError, match="higher is better for some"):
+        higher_is_better("lgr_z", [discrete, continuous])
+
+
+def test_a_folder_has_one_sweep(tmp_path):
+    check_same(tmp_path, Ask(GRID))
+    check_same(tmp_path, Ask(GRID))
+    with pytest.raises(UsageError, match="holds another sweep"):
+        check_same(tmp_path, Ask(GRID | {"goal_dim": [4]}))
+
+
+def test_a_dry_run_is_the_plan_alone(tmp_path, capsys):
+    options = ["--goal-dim", "2,3", "--learning-rate", "1e-3,1e-4", "--steps", "640", "--seeds", "2", "--dry-run"]
+    assert main(["sweep", "diayn", *options, "--out", str(tmp_path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [["goal-dim=2", "2", "4", "640"], ["goal-dim=3", "2", "4", "640"]]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["diayn", "--goal-dim", "10,x"], "argument --goal-dim: 'x' is not valid; valid: an integer"),
+        (["diayn", "--goal-dim", "2,0"], "goal-dim=0: --goal-dim 0 is out of range"),
+        (["diayn", "--posterior", "categorical,gmm"], "posterior=gmm: --posterior 'gmm' cannot serve diayn"),
+        (["diayn", "--learning-rate", "1e-4..1e-3"], "is a range; valid: --trials N with it"),
+        (["diayn", "--learning-rate", "1e-3..1e-4"], "no range; valid: numbers LOW..HIGH"),
+        (["diayn", "--optimise", "speed"], "--optimise 'speed' is unknown"),
+        (["diayn", "--search", "best"], "--search 'best' is unknown; valid: random, asha, optuna"),
+        (["diayn", "--program", "goal-dim=9", "--goal-dim", "2,3"], "valid: goal-dim=2, goal-dim=3"),
+        (["diayn,vgcrl", "--optimise", "lgr_z"], "higher is better for some"),
+        (["diayn", "--gpus", "0.5"], "--gpus does not apply without --ray"),
+        (["diayn", "--ray", "local", "--cpus", "-1"], "--cpus -1 is out of range"),
+        (["diayn", "--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: nobody answers"),
+        (["diayn", "--minutes", "0"], "--minutes 0 is out of range"),
+    ],
+)
+def test_bad_input_is_one_line(options, expected, tmp_path, capsys):
+    assert main(["sweep", *options, "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert expected in said[0]
+    assert not list(tmp_path.iterdir())
