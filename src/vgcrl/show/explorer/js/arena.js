@@ -22,13 +22,12 @@ function paintPosterior(run, mind, z, palette) {
   const at = (i) => -arena + (2 * arena * (i + 0.5)) / GRID;
   const values = [];
   for (let j = 0; j < GRID; j++) for (let i = 0; i < GRID; i++) values.push(mind.at(stateAt(run, at(i), -at(j))));
-  const regions = new Map(); // of each skill: how many places, and the sums of their coordinates
+  const surest = new Map(); // of each skill: the place at which q is surest of it
   if (mind.goals.kind === "discrete") {
     values.forEach((q, k) => {
       const best = q.mode();
-      const [n, x, y] = regions.get(best) ?? [0, 0, 0];
-      const weight = Math.exp(q.logProb(best)) ** 4;
-      regions.set(best, [n + weight, x + weight * at(k % GRID), y - weight * at(Math.floor(k / GRID))]);
+      const sure = q.logProb(best);
+      if (!(surest.get(best)?.sure >= sure)) surest.set(best, { z: best, sure, place: [at(k % GRID), -at(Math.floor(k / GRID))] });
       pen.fillStyle = palette(best, 0.1 + 0.3 * Math.exp(q.logProb(best)));
       pen.fillRect(k % GRID, Math.floor(k / GRID), 1, 1);
     });
@@ -42,7 +41,7 @@ function paintPosterior(run, mind, z, palette) {
       pen.fillRect(k % GRID, Math.floor(k / GRID), 1, 1);
     });
   }
-  return { canvas, regions: [...regions].map(([z, [n, x, y]]) => ({ z, place: [x / n, y / n] })) };
+  return { canvas, surest: [...surest.values()] };
 }
 
 export function arenaView(canvas, show) {
@@ -85,9 +84,10 @@ export function arenaView(canvas, show) {
     if (painted) pen.drawImage(painted.canvas, left, top, side, side);
     pen.textAlign = "center";
     pen.font = "600 15px system-ui, sans-serif";
-    painted?.regions.forEach(({ z: skill, place }) => {
-      pen.fillStyle = palette(skill, 0.75);
-      pen.fillText(String(skill), pixel(place)[0], pixel(place)[1] + 5);
+    painted?.surest.forEach(({ z: skill, place }) => {
+      const [px, py] = pixel(place.map((v) => Math.min(Math.max(v, -0.93 * arena), 0.93 * arena)));
+      pen.fillStyle = palette(skill, 0.8);
+      pen.fillText(String(skill), px, py + 5);
     });
     pen.strokeStyle = "#c9c4b6";
     pen.lineWidth = 1.5;

@@ -1,0 +1,216 @@
+"""Pages of `vgcrl explore` in a real browser, from file:// and without network, beside what Python computes."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from browser import CHROMIUM, Browser
+from untrained import untrained
+
+from vgcrl.envs import bodies, pointmass
+from vgcrl.errors import UsageError
+from vgcrl.show.explorer import explore
+from vgcrl.show.explorer.page import LARGEST
+from vgcrl.training import trainer
+from vgcrl.use.api import load
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: pages were not opened in a browser")
+random = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as opened:
+        opened.resize(900, 600)
+        yield opened
+
+
+def show(browser: Browser, folder: Path) -> None:
+    explore(folder, None, lambda text: None)
+    browser.open(folder / "explore.html")
+    browser.run("vgcrl.ready.then(() => vgcrl.play(false))")
+
+
+def call(browser: Browser, function: str, *arguments):
+    return browser.run(f"vgcrl.{function}({', '.join(json.dumps(x) for x in arguments)})")
+
+
+KINDS = {
+    "categorical": ("diayn", {}),
+    "action": ("infogail", {}),
+    "transition": ("dads", {}),
+    "identity": ("gcrl", {"inputs": "symlog"}),
+    "huber": ("gcrl", {"posterior": "state-huber"}),
+    "full": ("agcrl", {"posterior": "state-global-full"}),
+    "linear": ("lingcrl", {"spectral_norm": (2.0,)}),
+    "tanh": ("vgcrl", {}),
+    "mixture": ("vgcrl", {"posterior": "gmm", "components": 3, "goal_dim": 3}),
+    "tanh-full": ("vgcrl", {"posterior": "gaussian-full"}),
+    "sphere": ("visr", {}),
+    "visited": ("discern", {}),
+    "projected": ("lingcrl", {"env": "projected-pointmass", "projection_dim": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_acts_and_thinks_as_python_does(kind, browser, tmp_path):
+    """Actions, the goals that stand for states, and log q − log p, of every kind of posterior."""
+    method, options = KINDS[kind]
+    folder = untrained(tmp_path, method, **options)
+    show(browser, folder)
+    program, runs, _ = trainer.restore(folder, print)
+    run = jax.tree.map(lambda x: x[1], runs)
+    q, goals, count = run.learner.q, program.goals, 20
+    browser.run("vgcrl.choose(1)")
+    states = random.standard_normal((count, program.spec.obs_dim)).astype(np.float32)
+    points = jax.jit(jax.vmap(lambda s: goals.point(q(s))))(states)
+    shown = [np.asarray(goals.show(z)).tolist() for z in points]
+    acted = jax.jit(jax.vmap(lambda s, z: program.best(run, s, z)))(states, points)
+    ratio = jax.jit(jax.vmap(lambda s, z: q(s).log_prob(q.code(z)) - goals.log_prob(z)))(states[::-1], points)
+    pairs = json.dumps([[s.tolist(), z, t.tolist()] for s, z, t in zip(states, shown, states[::-1], strict=True)])
+    answers = browser.run(
+        f"{pairs}.map(([s, z, t]) => ({{act: vgcrl.act(s, z), embed: vgcrl.embed(s), ratio: vgcrl.ratio(t, z)}}))"
+    )
+    np.testing.assert_allclose([a["act"] for a in answers], acted, atol=1e-5)
+    np.testing.assert_allclose([a["embed"] for a in answers], shown, atol=1e-4)
+    np.testing.assert_allclose([a["ratio"] for a in answers], ratio, rtol=1e-4, atol=1e-3)
+    assert not browser.console
+
+
+def reference(task: bodies.Task, start: dict, actions: np.ndarray) -> dict:
+    """The same in Python's MuJoCo."""
+    import mujoco
+
+    model = bodies.load(task)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = start["qpos"], start["qvel"]
+    mujoco.mj_forward(model, data)
+    low, high = model.actuator_ctrlrange.T
+    for action in actions:
+        data.ctrl[:] = (low + high) / 2 + (high - low) / 2 * action.astype(np.float64)
+        mujoco.mj_step(model, data, task.frames)
+    return {"qpos": data.qpos, "qvel": data.qvel, "obs": bodies.observe(task, data).astype(np.float32)}
+
+
+@pytest.mark.parametrize("env", bodies.TASKS)
+def test_bodies_move_as_in_python_and_act_on_what_they_observe(env, browser, tmp_path):
+    folder = untrained(tmp_path, "gcrl", env=env, features="velocity", hidden=(64, 64))
+    show(browser, folder)
+    start, width = browser.run("(vgcrl.reset(3), vgcrl.getState())"), len(load(folder).spec.action_low)
+    actions = random.uniform(-0.3, 0.3, (200, width)).astype(np.float32)
+    expected = reference(bodies.TASKS[env], start, actions)
+    found = call(browser, "drive", actions.tolist())
+    np.testing.assert_allclose(found["qpos"], expected["qpos"], atol=1e-6, rtol=1e-6)
+    np.testing.assert_allclose(found["qvel"], expected["qvel"], atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(call(browser, "observation"), expected["obs"], atol=1e-4, rtol=1e-4)
+    policy = load(folder)
+    obs = [expected["obs"] + random.standard_normal(len(expected["obs"])).astype(np.float32) for _ in range(100)]
+    z = [0.5, -1.0][: len(policy.goals.low)]
+    mine = [policy.act(x, z=z) / policy.spec.action_high[0] for x in obs]
+    theirs = browser.run(f"{json.dumps([x.tolist() for x in obs])}.map(x => vgcrl.act(x, {z}))")
+    np.testing.assert_allclose(theirs, mine, atol=1e-5)
+    assert (folder / "explore.html").stat().st_size < LARGEST
+    assert not browser.console
+
+
+def test_the_point_mass_moves_as_in_python(browser, tmp_path):
+    show(browser, untrained(tmp_path, "gcrl", dims=3))
+    start = {"qpos": [1.45, -0.2, 0.7], "qvel": [3.0, 0.0, -1.0]}
+    call(browser, "setState", start)
+    actions = random.uniform(-1, 1, (200, 3)).astype(np.float32)
+    sim = pointmass.PointState(np.float32(start["qpos"]), np.float32(start["qvel"]))
+    for action in actions:
+        sim = pointmass.physics(sim, pointmass.GEAR * action)
+    found = call(browser, "drive", actions.tolist())
+    np.testing.assert_allclose(found["qpos"], sim.position, atol=1e-3)  # float32 beside float64
+    np.testing.assert_allclose(found["qvel"], sim.velocity, atol=1e-3)
+
+
+def test_a_click_on_the_arena_is_a_goal_and_the_mass_goes_there(browser):
+    from vgcrl.use.policies import folder_of
+
+    page = Path(browser.home) / "shipped.html"
+    explore(folder_of("windy-pointmass-agcrl"), page, lambda text: None)
+    browser.open(page)
+    browser.run("vgcrl.ready.then(() => { vgcrl.play(false); vgcrl.reset(1); })")
+    for place in ([-0.8, 0.4], [0.9, -0.3]):
+        browser.click(*call(browser, "pixelOf", place))
+        assert np.allclose(browser.run("vgcrl.goals().current"), place, atol=0.02)
+        far = abs(browser.run("(vgcrl.step(60), vgcrl.place()[0])") - place[0])
+        assert far < 0.2, f"{far} m from the place clicked, along the axis without wind"
+    assert not browser.console
+
+
+def test_a_click_on_the_ground_steers_a_body_by_its_velocity(browser, tmp_path):
+    show(browser, untrained(tmp_path, "gcrl", env="Ant", features="velocity"))
+    browser.click(*call(browser, "pixelOf", [1.5, -1.0]))
+    place, z = browser.run("[vgcrl.place(), vgcrl.goals().current]")
+    away = np.array([1.5, -1.0]) - place
+    assert np.dot(z, away) / np.linalg.norm(z) / np.linalg.norm(away) > 0.99
+    browser.run("vgcrl.setGoal([1, 0])")
+    assert browser.run("vgcrl.goals().current") == [1, 0]
+
+
+def test_keys_pause_step_and_choose_skills(browser, tmp_path):
+    show(browser, untrained(tmp_path, "diayn"))
+    browser.press("7")
+    assert browser.run("vgcrl.goals().current") == 7
+    browser.press("n")
+    assert browser.run("vgcrl.goals().current") == 8
+    before = browser.run("vgcrl.observation()")
+    browser.press(".")
+    assert browser.run("vgcrl.observation()") != before
+    browser.press(" ")
+    assert browser.run("document.getElementById('play').textContent") == "Pause"
+    browser.press(" ")
+    assert browser.run("document.getElementById('play').textContent") == "Play"
+    focused = "document.activeElement.closest('button, select, summary, .pad') !== null"
+    browser.press("Tab")
+    assert browser.run(focused)
+    assert not browser.console
+
+
+def test_a_narrow_screen_shows_everything_without_scrolling_sideways(browser, tmp_path):
+    browser.resize(360, 700)
+    show(browser, untrained(tmp_path, "vgcrl"))
+    assert browser.run("document.documentElement.scrollWidth") <= 360
+    boxes = browser.run("['view', 'transport', 'picker'].map(i => document.getElementById(i).getBoundingClientRect())")
+    assert all(box["width"] > 100 and box["left"] >= 0 and box["right"] <= 360 for box in boxes)
+    browser.resize(900, 600)
+
+
+def test_a_target_state_becomes_the_goal_that_stands_for_it(browser, tmp_path):
+    folder = untrained(tmp_path, "vgcrl")
+    show(browser, folder)
+    target = [0.3, -0.7, 0.0, 0.0]
+    call(browser, "setTarget", target)
+    np.testing.assert_allclose(browser.run("vgcrl.goals().current"), load(folder).embed(target), atol=1e-4)
+    for wrong in ("setTarget([1, 2])", "setGoal([1, 2, 3])", "setGoal('x')"):
+        with pytest.raises(RuntimeError, match="finite numbers"):
+            browser.run(f"vgcrl.{wrong}")
+
+
+def test_without_webassembly_the_page_says_so(browser, tmp_path):
+    folder = untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity")
+    explore(folder, None, print)
+    browser.open(folder / "explore.html", before="delete window.WebAssembly")
+    said = browser.run("vgcrl.ready.then(() => '', () => document.getElementById('trouble').textContent)")
+    assert "no WebAssembly" in said
+
+
+def test_a_posterior_that_the_page_does_not_know_still_acts(browser, tmp_path, monkeypatch):
+    from vgcrl.show.explorer import networks
+
+    monkeypatch.setattr(networks, "POSTERIORS", {})
+    show(browser, untrained(tmp_path, "diayn"))
+    assert len(browser.run("vgcrl.step(3)")) == 4
+    assert "q is not shown" in browser.run("document.getElementById('opinion-text').textContent")
+    assert not browser.console
+
+
+def test_what_no_page_can_show_is_one_line(tmp_path):
+    folder = untrained(tmp_path, "discern", env="pixel-pointmass", seeds=1)
+    with pytest.raises(UsageError, match="pixel-pointmass cannot be shown"):
+        explore(folder, None, print)
