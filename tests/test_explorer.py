@@ -91,7 +91,7 @@ def reference(task: bodies.Task, start: dict, actions: np.ndarray) -> dict:
     for action in actions:
         data.ctrl[:] = (low + high) / 2 + (high - low) / 2 * action.astype(np.float64)
         mujoco.mj_step(model, data, task.frames)
-    return {"qpos": data.qpos, "qvel": data.qvel, "obs": bodies.observe(task, data).astype(np.float32)}
+    return {"qpos": data.qpos, "qvel": data.qvel, "obs": bodies.observe(task, data, False).astype(np.float32)}
 
 
 @pytest.mark.parametrize("env", bodies.TASKS)

@@ -20,13 +20,13 @@ from vgcrl.envs import Broken, modules
 from vgcrl.errors import UsageError, hint
 from vgcrl.measure import target_states
 from vgcrl.measure.target_states import TOLERANCE, Experts
-from vgcrl.show.tables import Table, aligned, metrics_table
+from vgcrl.show.tables import Table, aligned, metrics_table, reached
 from vgcrl.training.config import DEFAULTS, EPISODES, FIELDS, KNOBS
 from vgcrl.training.fields import LARGEST, Kind, described, flag, help_of, kind_of, one_of
 from vgcrl.training.options import Options
 from vgcrl.use.experts import EXPERT, FIXED, experts
 
-LISTED = ("methods", "envs", "experiments", "targets")
+LISTED = ("methods", "envs", "experiments", "targets", "policies")
 
 
 class Parser(argparse.ArgumentParser):
@@ -122,7 +122,7 @@ def parser() -> Parser:
     resume.add_argument("dir", type=Path, metavar="DIR")
     resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
     evaluate = command("evaluate", "measure a run on held-out episodes")
-    evaluate.add_argument("dir", type=Path, metavar="DIR")
+    evaluate.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
     evaluate.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
     evaluate.add_argument(
         "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
@@ -135,6 +135,10 @@ def parser() -> Parser:
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
     report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+    explore = command("explore", "one HTML file in which one picks a goal and watches: no server, no network")
+    explore.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    explore.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
+    explore.add_argument("--open", action="store_true", help="open it in the browser")
     reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
     reproduce.add_argument("name", metavar="NAME|all")
     reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
@@ -212,9 +216,10 @@ def _resume(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.training.logs import to_json
     from vgcrl.use.evaluate import evaluate_run
+    from vgcrl.use.policies import folder_of
 
     with redirect_stdout(sys.stderr):  # an environment may print
-        record = evaluate_run(args.dir, args.episodes, args.targets, _say)
+        record = evaluate_run(folder_of(args.dir), args.episodes, args.targets, _say)
     if args.json:
         print(to_json(record))
         return 0
@@ -239,6 +244,24 @@ def _print_experts(found: Experts, where: str) -> None:
     _print_table(["asked m/s", "achieved m/s", "after steps", ""], rows)
     missed = f"{int(found.missed.sum())} missed by more than {TOLERANCE} m/s"
     print(f"{len(found.states)} states of {len(rows)} experts, {missed}: {where}")
+
+
+def _explore(args: argparse.Namespace) -> int:
+    from vgcrl.show.explorer import explore
+    from vgcrl.use.policies import card, folder_of, is_shipped
+
+    folder, out, facts = folder_of(args.run), args.out, {}
+    if is_shipped(folder):
+        told = card(folder.name)
+        facts = {"name": folder.name, **{k: told[k] for k in ("about", "command", "measured")}}
+        out = out or Path(f"{folder.name}.html")
+    path = explore(folder, out, _say, **facts)
+    print(f"page: {path}")
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(path.absolute().as_uri())
+    return 0
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -283,6 +306,14 @@ def _list(args: argparse.Namespace) -> int:
         from vgcrl.experiments import EXPERIMENTS
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
+    if args.what == "policies":
+        from vgcrl.use import policies
+
+        cards = {name: policies.card(name) for name in policies.names()}
+        rows = [[n, c["method"], c["env"], f"{c['steps']:,}", reached(c["measured"]), c["about"]] for n, c in cards.items()]
+        _print_table(["policy", "method", "env", "steps", "measured", "what it does"], rows)
+        for name, told in cards.items():
+            print(f"{name}: {told['command']}")
     if args.what == "targets":
         for env, path in ((env, target_states.shipped(env)) for env in ENVS):
             if path is not None:
@@ -349,6 +380,7 @@ COMMANDS = {
     "evaluate": _evaluate,
     "experts": _experts,
     "report": _report,
+    "explore": _explore,
     "reproduce": _reproduce,
     "list": _list,
     "bench": _bench,

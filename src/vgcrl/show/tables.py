@@ -31,6 +31,12 @@ def with_interval(mean: float | None, ci: list[float] | None) -> str:
     return f"{number(mean)} ± {number((ci[1] - ci[0]) / 2)}"
 
 
+def reached(measured: dict[str, float]) -> str:
+    """What a policy reaches, in a few words."""
+    names = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v"}
+    return ", ".join(f"{label} {number(measured[name])}" for name, label in names.items() if name in measured)
+
+
 def metrics_table(record: dict[str, Any]) -> Table:
     """Every run, then the mean over seeds, of each setting where there are several."""
     groups = record.get("settings", [record])

@@ -62,10 +62,14 @@ def meaning(program: Program, features: tuple[int, ...], place: list[int]) -> st
 
 
 def measured(folder: Path) -> Data:
-    """The last evaluation: the mean of each number over seeds."""
+    """The last evaluation: the mean of each number over seeds; nothing where there was none."""
     lines = read_lines(folder / "metrics.jsonl")
-    mean = lines[-1]["mean"] if lines else {}
-    return {label: mean[name] for name, label in SHOWN.items() if mean.get(name) is not None}
+    return lines[-1]["mean"] if lines else {}
+
+
+def labelled(measured: dict[str, Any]) -> Data:
+    """Numbers under the names of the paper; those that say nothing of this run are left out."""
+    return {label: measured[name] for name, label in SHOWN.items() if measured.get(name) is not None}
 
 
 def export_run(folder: Path, warn: Any) -> Data:

@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from vgcrl.files import atomic_write
-from vgcrl.show.explorer.export import export_run
+from vgcrl.show.explorer.export import export_run, labelled
 from vgcrl.show.explorer.networks import Data
 from vgcrl.training.logs import to_json
 
@@ -69,7 +69,8 @@ def fitting(run: Data, warn: Callable[[str], None]) -> str:
 
 def explore(folder: Path, out: Path | None, warn: Callable[[str], None], **facts: Any) -> Path:
     """Write the page of a run folder, `explore.html` in it unless told; `facts` are said of it too."""
-    page = fitting({**export_run(folder, warn), **facts}, warn)
+    run = {**export_run(folder, warn), **facts}
+    page = fitting({**run, "measured": labelled(run["measured"])}, warn)
     path = out or folder / "explore.html"
     atomic_write(path, page)
     return path

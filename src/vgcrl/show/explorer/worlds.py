@@ -35,7 +35,7 @@ def observation_names(task: bodies.Task, model: Any, hidden: int, width: int) ->
     """A name for each number that a body observes."""
     joints = _joint_names(model)
     free = len(joints) < model.njnt
-    where = ["x", "y"][: task.hidden] if free else []
+    where = ["x", "y"][: task.places] if free else []
     positions = [*where, *FREE, *joints] if free else joints
     speeds = [*(f"velocity {x}" for x in where), *TURNS] if free else []
     names = [*positions[hidden:], *speeds, *(f"{name} velocity" for name in joints)]
@@ -46,14 +46,14 @@ def body(program: Program) -> Data:
     """One of the three bodies: its XML and how it is observed and started."""
     task, spec = bodies.TASKS[program.config.env], program.spec
     model = bodies.load(task)
-    hidden = model.nq - len(spec.position)  # positions may be observed too
+    hidden = task.places - len(spec.place)  # places are observed only where asked for
     start = {"noise": task.noise, "normal": task.normal}
     return {
         "kind": "body",
         "xml": bodies.model_file(task).read_text(),
         "hidden": hidden,
-        "moves": task.hidden,  # directions in which it goes about: x, or x and y
-        "place": list(range(task.hidden - hidden)),  # dimensions of the observation that are its place
+        "moves": task.places,  # directions in which it goes about: x, or x and y
+        "place": list(spec.place),  # dimensions of the observation that are its place
         "rich": task.rich,
         "frames": task.frames,
         "strict": task.strict,

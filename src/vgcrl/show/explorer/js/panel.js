@@ -6,6 +6,7 @@ import { goalText, invitation, legend, number, opinionText, pickerText, who } fr
 
 function about(run) {
   const facts = [
+    ...(run.about ? [["What", run.about]] : []),
     ["Method", `${run.method}, q = ${run.q}`],
     ["Environment", run.env],
     ["Trained", `${run.steps.toLocaleString("en")} steps`],
