@@ -1,4 +1,4 @@
-"""Run folders with a policy of random weights: nothing is trained or compiled, so tests of pages and films are quick."""
+"""Run folders with a policy of random weights: nothing is trained or compiled, so that tests of pages are quick."""
 
 import dataclasses
 from pathlib import Path
@@ -25,7 +25,7 @@ def untrained(folder: Path, method: str, **options: Any) -> Path:
     def fill(x: Any) -> Any:
         if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
             return jax.vmap(key_of_seed)(np.arange(x.shape[0]))
-        return (0.5 * random.standard_normal(x.shape)).astype(x.dtype)
+        return (random.standard_normal(x.shape) / max(1, *x.shape[-1:]) ** 0.5).astype(x.dtype)
 
     runs = jax.tree.map(fill, policy(config, compile_config(config).shapes()))
     folder.mkdir(parents=True, exist_ok=True)

@@ -139,6 +139,16 @@ def parser() -> Parser:
     explore.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
     explore.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
     explore.add_argument("--open", action="store_true", help="open it in the browser")
+    film = command("film", "a film of some skills or goals side by side")
+    film.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    skills = _number(_several(int), "integers separated by commas")
+    film.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
+    goal = _PARSERS[tuple[float, ...]]
+    film.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
+    film.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
+    film.add_argument("--seconds", type=_PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    film.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
+    film.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
     reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
     reproduce.add_argument("name", metavar="NAME|all")
     reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
@@ -264,6 +274,20 @@ def _explore(args: argparse.Namespace) -> int:
     return 0
 
 
+def _film(args: argparse.Namespace) -> int:
+    _need_report("film")
+    if args.skills is not None and args.goal is not None:
+        raise UsageError("--skills and --goal exclude each other; valid: one of them")
+    from vgcrl.show.film import Request, film
+    from vgcrl.use.policies import folder_of, is_shipped
+
+    folder = folder_of(args.run)
+    out = args.out or (Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif")
+    given = args.skills if args.goal is None else args.goal
+    print(f"film: {film(folder, out, Request(given, args.seconds, args.seed, args.tour), _say)}")
+    return 0
+
+
 def _report(args: argparse.Namespace) -> int:
     _need_report("report")
     from vgcrl.experiments import read_page
@@ -381,6 +405,7 @@ COMMANDS = {
     "experts": _experts,
     "report": _report,
     "explore": _explore,
+    "film": _film,
     "reproduce": _reproduce,
     "list": _list,
     "bench": _bench,

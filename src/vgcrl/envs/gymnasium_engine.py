@@ -170,6 +170,32 @@ def single(name: str, horizon: int, terminate: bool, positions: bool) -> Any:
     return _gymnasium(name).make(task.gymnasium if task else name, max_episode_steps=horizon, **options)
 
 
+class NoPictures(Exception):
+    """An environment that does not draw itself; the message says why."""
+
+
+def filmed(name: str, steps: int, act: Callable[[Any], Any]) -> list[np.ndarray]:
+    """Pictures (height, width, 3) of one episode of at most `steps` steps, as the environment renders them."""
+    env = None
+    try:
+        env = _make(name, {"render_mode": "rgb_array"})
+        obs, _ = env.reset(seed=0)
+        frames = [np.asarray(env.render(), np.uint8)]
+        for _ in range(steps):
+            obs, _, terminated, truncated, _ = env.step(act(obs))
+            frames.append(np.asarray(env.render(), np.uint8))
+            if terminated or truncated:
+                break
+    except Exception as error:  # whatever is wrong with a user's renderer
+        raise NoPictures(_line(error)) from None
+    finally:
+        if env is not None:
+            env.close()
+    if frames[0].ndim != 3 or frames[0].shape[-1] != 3:
+        raise NoPictures(f"it renders arrays of shape {frames[0].shape}")
+    return frames
+
+
 def body(
     task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int, workers: int, positions: bool = False
 ) -> Foreign:

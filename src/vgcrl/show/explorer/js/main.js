@@ -13,6 +13,11 @@ import { number } from "vgcrl/words.js";
 
 const LATE = 0.1; // seconds: a browser that falls behind by more slows time down
 const TRAIL = 4000;
+const AWAKE = 700; // milliseconds of drawing after something happened while time stands still
+
+let awake = 0;
+const wake = () => { awake = performance.now() + AWAKE; };
+["pointerdown", "pointermove", "wheel", "keydown", "resize"].forEach((kind) => addEventListener(kind, wake, { passive: true, capture: true }));
 
 let silence = 0;
 function say(text) {
@@ -65,13 +70,14 @@ function live(show, view, side, time) {
       owed += passed * time.state.speed;
       for (; owed >= size; owed -= size) if (show.substep()) leaveTrail();
     }
+    requestAnimationFrame(frame);
+    if (!time.state.playing && now > awake) return;
     view.draw(time.state.playing ? owed / size : 1);
     if (now - shown > 60) {
       side.update();
       status(show);
       shown = now;
     }
-    requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
 }
@@ -121,7 +127,7 @@ async function start() {
   if (run.world.kind === "recorded") return recorded(run);
   const { simulate, look } = await worldOf(run);
   let [view, side] = [null, null];
-  const show = session(run, simulate, () => { view?.change(); side?.change(); });
+  const show = session(run, simulate, () => { wake(); view?.change(); side?.change(); });
   view = look(show);
   side = panel(show, say);
   side.change();
