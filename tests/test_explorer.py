@@ -6,9 +6,9 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+
 from browser import CHROMIUM, Browser
 from untrained import untrained
-
 from vgcrl.envs import bodies, pointmass
 from vgcrl.errors import UsageError
 from vgcrl.show.explorer import explore
@@ -100,11 +100,11 @@ def test_bodies_move_as_in_python_and_act_on_what_they_observe(env, browser, tmp
     folder = untrained(tmp_path, "gcrl", env=env, features="velocity", hidden=(64, 64))
     show(browser, folder)
     start, width = browser.run("(vgcrl.reset(3), vgcrl.getState())"), len(load(folder).spec.action_low)
-    actions = random.uniform(-0.3, 0.3, (200, width)).astype(np.float32)
+    actions = random.uniform(-0.1, 0.1, (200, width)).astype(np.float32)  # larger ones make chaos of what rounding left
     expected = reference(bodies.TASKS[env], start, actions)
     found = call(browser, "drive", actions.tolist())
     np.testing.assert_allclose(found["qpos"], expected["qpos"], atol=1e-6, rtol=1e-6)
-    np.testing.assert_allclose(found["qvel"], expected["qvel"], atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(found["qvel"], expected["qvel"], atol=1e-6, rtol=1e-6)
     np.testing.assert_allclose(call(browser, "observation"), expected["obs"], atol=1e-4, rtol=1e-4)
     policy = load(folder)
     obs = [expected["obs"] + random.standard_normal(len(expected["obs"])).astype(np.float32) for _ in range(100)]

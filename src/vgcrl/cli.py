@@ -201,10 +201,20 @@ def _finish(run: Any) -> int:
     if not _missing():
         from vgcrl.show.report import run_page, write
 
+        page = _page_beside(run)
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
+        print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}")
     else:
         print(f"run: {run.dir} (install vgcrl[report] for a report)")
     return 0
+
+
+def _page_beside(run: Any) -> Path | None:
+    """The page of a point mass is small, and written at once; that of a body has MuJoCo in it and is left to be asked."""
+    from vgcrl.show.explorer import explore
+    from vgcrl.show.explorer.worlds import POINT_MASSES
+
+    return explore(run.dir, None, _say) if run.config.env in POINT_MASSES else None
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -334,7 +344,9 @@ def _list(args: argparse.Namespace) -> int:
         from vgcrl.use import policies
 
         cards = {name: policies.card(name) for name in policies.names()}
-        rows = [[n, c["method"], c["env"], f"{c['steps']:,}", reached(c["measured"]), c["about"]] for n, c in cards.items()]
+        rows = [
+            [n, c["method"], c["env"], f"{c['steps']:,}", reached(c["measured"]), c["about"]] for n, c in cards.items()
+        ]
         _print_table(["policy", "method", "env", "steps", "measured", "what it does"], rows)
         for name, told in cards.items():
             print(f"{name}: {told['command']}")

@@ -55,6 +55,15 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
     return sample_goals(current(goals, run.learner.q), run.key_evaluation, FEW)
 
 
+def _label(program: Program, z: Any) -> str:
+    """What a goal is, in the words of its features where it is a state."""
+    features, spec = program.config.feature_indices(program.spec), program.spec
+    if METHODS[program.config.method].bounded and len(features) < 3:
+        numbers = ", ".join(f"{x:.1f}" for x in np.asarray(z))
+        return f"velocity {numbers} m/s" if features == spec.velocity else f"to {numbers}"
+    return title(program.goals, z)
+
+
 def _act(program: Program, run: RunState) -> Callable[[Any, Any], np.ndarray]:
     act = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
     return lambda obs, z: np.asarray(act(obs, z))
@@ -73,7 +82,7 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
     qpos = np.stack(path)
     few = most_different(qpos[-1, :, 0] - qpos[0, :, 0], FEW) if free else np.arange(qpos.shape[1])
     draw = (panels.rendered_body if ask.rendered else panels.drawn_body)(task, qpos[:, few])
-    names = [title(program.goals, each) for each in z]
+    names = [_label(program, each) for each in z]
     shown = [", then ".join(names)] if tour else [names[i] for i in few]
     return Scenes(draw, steps, program.spec.seconds, shown)
 
@@ -89,7 +98,7 @@ def _planar(program: Program, runs: RunState, index: int, z: jax.Array) -> Scene
         colours = figures.palette(program.goals.dim)[np.asarray(figures.label_map(program, run))][..., :3]
         ground = Image.fromarray((255 - 80 * (1 - colours[::-1])).astype(np.uint8))
     draw = panels.arena(path[..., :2], low, high, targets, ground)
-    return Scenes(draw, len(path) - 1, program.spec.seconds, [title(program.goals, each) for each in z])
+    return Scenes(draw, len(path) - 1, program.spec.seconds, [_label(program, each) for each in z])
 
 
 def _foreign(program: Program, run: RunState, z: jax.Array, seconds: float) -> Scenes:
@@ -100,7 +109,7 @@ def _foreign(program: Program, run: RunState, z: jax.Array, seconds: float) -> S
         frames = [gymnasium_engine.filmed(config.env, steps, lambda o, g=g: _native(program, act, o, g)) for g in z]
     except gymnasium_engine.NoPictures as error:
         raise UsageError(f"{config.env} cannot be filmed: {error}; valid: one that renders rgb_array") from None
-    return Scenes(panels.pictures(frames), steps, program.spec.seconds, [title(program.goals, each) for each in z])
+    return Scenes(panels.pictures(frames), steps, program.spec.seconds, [_label(program, each) for each in z])
 
 
 def _native(program: Program, act: Any, obs: Any, z: Any) -> np.ndarray:
@@ -128,7 +137,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     run = jax.tree.map(lambda x: x[seed - config.seed], runs._replace(replay=(), scene=()))
     z = _chosen(program, run, given)
     if config.env in bodies.TASKS:
-        return _body(program, run, z, given is None, ask)
+        return _body(program, run, z, len(z) > FEW and given is None, ask)
     if ask.tour:
         raise UsageError(f"--tour: {config.env} has no body that goes about; valid: HalfCheetah, Ant, Humanoid")
     z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
