@@ -11,6 +11,8 @@ from browser import CHROMIUM, Browser
 from untrained import untrained
 from vgcrl.envs import bodies, pointmass
 from vgcrl.errors import UsageError
+from vgcrl.measure.metrics import aim
+from vgcrl.objective.learner import empowerment
 from vgcrl.show.explorer import explore
 from vgcrl.show.explorer.page import LARGEST
 from vgcrl.training import trainer
@@ -51,6 +53,10 @@ KINDS = {
     "tanh-full": ("vgcrl", {"posterior": "gaussian-full"}),
     "sphere": ("visr", {}),
     "visited": ("discern", {}),
+    "relative": ("gcrl", {"relative_goals": True, "posterior_features": "standard"}),
+    "displacement": ("metra", {}),
+    "displacement-normal": ("lsd", {"goal_dim": 3}),
+    "displacement-categories": ("metra-discrete", {}),
     "projected": ("lingcrl", {"env": "projected-pointmass", "projection_dim": 3}),
 }
 
@@ -66,16 +72,18 @@ def test_the_page_acts_and_thinks_as_python_does(kind, browser, tmp_path):
     q, goals, count = run.learner.q, program.goals, 20
     browser.run("vgcrl.choose(1)")
     states = random.standard_normal((count, program.spec.obs_dim)).astype(np.float32)
-    points = jax.jit(jax.vmap(lambda s: goals.point(q(s))))(states)
+    points = jax.jit(jax.vmap(lambda s: aim(goals, q, states[0], s)))(states)
     shown = [np.asarray(goals.show(z)).tolist() for z in points]
     acted = jax.jit(jax.vmap(lambda s, z: program.best(run, s, z)))(states, points)
-    ratio = jax.jit(jax.vmap(lambda s, z: q(s).log_prob(q.code(z)) - goals.log_prob(z)))(states[::-1], points)
+    here = jax.jit(lambda s, z: empowerment(q, goals, q(s), z))
+    ratio = [here(s, z) for s, z in zip(states[::-1], points, strict=True)]
     pairs = json.dumps([[s.tolist(), z, t.tolist()] for s, z, t in zip(states, shown, states[::-1], strict=True)])
     answers = browser.run(
-        f"{pairs}.map(([s, z, t]) => ({{act: vgcrl.act(s, z), embed: vgcrl.embed(s), ratio: vgcrl.ratio(t, z)}}))"
+        f"{pairs}.map(([s, z, t]) => ({{act: vgcrl.act(s, z), aim: vgcrl.aim({states[0].tolist()}, s), "
+        "ratio: vgcrl.ratio(t, z)}))"
     )
     np.testing.assert_allclose([a["act"] for a in answers], acted, atol=1e-5)
-    np.testing.assert_allclose([a["embed"] for a in answers], shown, atol=1e-4)
+    np.testing.assert_allclose([a["aim"] for a in answers], shown, atol=1e-4)
     np.testing.assert_allclose([a["ratio"] for a in answers], ratio, rtol=1e-4, atol=1e-3)
     assert not browser.console
 

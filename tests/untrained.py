@@ -1,6 +1,5 @@
 """Run folders with a policy of random weights: nothing is trained or compiled, so that tests of pages are quick."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,10 @@ import numpy as np
 
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training import checkpoint
-from vgcrl.training.config import Config, resolve
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
 from vgcrl.training.program import policy
+from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import write_config
 
 SIZES: dict[str, Any] = {"steps": 640, "envs": 2, "hidden": (16, 16), "batch": 16, "replay": 5000, "seeds": 2}
@@ -19,7 +19,7 @@ SIZES: dict[str, Any] = {"steps": 640, "envs": 2, "hidden": (16, 16), "batch": 1
 
 def untrained(folder: Path, method: str, **options: Any) -> Path:
     """As `vgcrl train METHOD ...` leaves a folder that was copied without its checkpoints."""
-    config = resolve(dataclasses.replace(Config(), method=method, **{**SIZES, **options}))
+    config = resolve(Options(method, **{**SIZES, **options}))
     random = np.random.default_rng(0)
 
     def fill(x: Any) -> Any:

@@ -143,7 +143,7 @@ def parser() -> Parser:
     film.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
     skills = _number(_several(int), "integers separated by commas")
     film.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
-    goal = _PARSERS[tuple[float, ...]]
+    goal = _number(_several(float), "numbers separated by commas")
     film.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
     film.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
     film.add_argument("--seconds", type=_PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
@@ -210,7 +210,7 @@ def _finish(run: Any) -> int:
 
 
 def _page_beside(run: Any) -> Path | None:
-    """The page of a point mass is small, and written at once; that of a body has MuJoCo in it and is left to be asked."""
+    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for."""
     from vgcrl.show.explorer import explore
     from vgcrl.show.explorer.worlds import POINT_MASSES
 

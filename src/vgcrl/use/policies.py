@@ -15,9 +15,12 @@ import jax
 from vgcrl.errors import UsageError, hint
 from vgcrl.files import atomic_write
 from vgcrl.training import checkpoint, trainer
-from vgcrl.training.config import Config, flag, resolve, spoken
+from vgcrl.training.config import FIELDS, Config
+from vgcrl.training.fields import flag, spoken
 from vgcrl.training.logs import read_lines
+from vgcrl.training.options import Options
 from vgcrl.training.program import policy
+from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import write_config
 
 SHIPPED = Path(str(files("vgcrl") / "data" / "policies"))
@@ -51,8 +54,8 @@ def is_shipped(folder: Path) -> bool:
 
 def train_command(config: Config) -> str:
     """The command that asks for a configuration: what is not as it would be anyway."""
-    usual = resolve(Config(method=config.method, env=config.env, steps=config.steps))
-    rest = [f.name for f in dataclasses.fields(Config) if f.name not in ("method", "env", "steps", "engine")]
+    usual = resolve(Options(method=config.method, env=config.env, steps=config.steps))
+    rest = [name for name in FIELDS if name not in ("method", "env", "steps", "engine")]
     asked = {k: getattr(config, k) for k in ("env", "steps")}
     asked |= {k: getattr(config, k) for k in rest if getattr(config, k) != getattr(usual, k)}
     return " ".join([f"vgcrl train {config.method}", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])

@@ -31,6 +31,7 @@ def _policy(program: Program, run: RunState, label: str, setting: dict[str, Any]
         "label": label,
         "actor": networks.mlp(run.learner.agent.actor),
         "posterior": networks.posterior(run.learner.q.q),
+        "standard": networks.standardiser(run.learner.q.standardise),
         "projection": None if view is None else networks.tensor(view),
         "goals": networks.goal_space(current(program.goals, run.learner.q)),
     }
@@ -89,6 +90,7 @@ def export_run(folder: Path, warn: Any) -> Data:
         "measured": measured(folder),
         "spec": worlds.specification(program),
         "inputs": config.inputs,
+        "relative": features if config.relative_goals else (),
         "features": features,
         "sees": METHODS[config.method].posterior_input,
         "meaning": meaning(program, features, world["place"]),

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from vgcrl.objective.distributions import VonMisesFisher
-from vgcrl.objective.goals import Box, Discrete, GoalSpace, Sphere, TanhBox, Visited
+from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox, Visited
 from vgcrl.objective.networks import MLP
+from vgcrl.objective.posteriors.base import Standardiser
 from vgcrl.objective.posteriors.categorical import Classifier
+from vgcrl.objective.posteriors.displacement import Displacement
 from vgcrl.objective.posteriors.dynamics import SkillDynamics
 from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Constant, Gaussian, Identity, Matrix
 from vgcrl.objective.posteriors.mixture import GaussianMixture
@@ -79,6 +81,7 @@ POSTERIORS: dict[type, tuple[str, Callable[[Any], Data | None]]] = {
     Directional: ("vmf", _directional),
     SkillDynamics: ("dynamics", _dynamics),
     Similarity: ("similarity", _similarity),
+    Displacement: ("displacement", lambda q: {"net": mlp(q.phi), "categories": q.categories}),
 }
 
 GOALS: dict[type, tuple[str, Callable[[Any], Data]]] = {
@@ -86,6 +89,7 @@ GOALS: dict[type, tuple[str, Callable[[Any], Data]]] = {
     Box: ("box", lambda z: {"low": z.low, "high": z.high}),
     TanhBox: ("tanh-box", lambda z: {}),
     Sphere: ("sphere", lambda z: {}),
+    Normals: ("normals", lambda z: {}),
     Visited: ("visited", lambda z: {"memory": tensor(z.memory)}),
 }
 
@@ -95,6 +99,14 @@ def posterior(q: Any) -> Data | None:
     kind, describe = POSTERIORS.get(type(q), ("", lambda q: None))
     data = describe(q)
     return data and {"kind": kind, **data}
+
+
+def standardiser(x: Standardiser | None) -> list[Data] | None:
+    """Mean and spread of the features, where q sees them less the one in units of the other."""
+    if x is None:
+        return None
+    mean, square = np.asarray(x.mean, np.float32), np.asarray(x.square, np.float32)
+    return [tensor(mean), tensor(np.sqrt(np.maximum(square - mean**2, np.float32(1e-6))))]
 
 
 def goal_space(goals: GoalSpace) -> Data:

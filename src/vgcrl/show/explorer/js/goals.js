@@ -68,8 +68,27 @@ const GOALS = {
         if (!space.read(z).some((v) => v)) throw new Error("a goal here is a direction, not zero");
         return unit(z);
       },
-      point: (q) => unit(q.expect((v) => v)),
+      point: (q) => {
+        const mean = q.expect((v) => v);
+        return mean.map((v) => v / Math.max(Math.hypot(...mean), 1e-12));
+      },
       sample: (random) => unit(side(0).map(() => random() + random() + random() - 1.5)),
+    };
+  },
+  normals: (data) => {
+    const space = vectors(data);
+    const side = (v) => Array(data.dim).fill(v);
+    return {
+      ...space,
+      low: side(-2.5),
+      high: side(2.5),
+      logProb: (z) => -0.5 * z.reduce((total, v) => total + v * v + Math.log(2 * Math.PI), 0),
+      point: (q) => {
+        const mean = q.expect((v) => v);
+        const length = Math.max(Math.hypot(...mean), 1e-12);
+        return mean.map((v) => (Math.sqrt(data.dim) * v) / length);
+      },
+      sample: (random) => side(0).map(() => 2 * (random() + random() + random() - 1.5)),
     };
   },
   visited: (data) => {

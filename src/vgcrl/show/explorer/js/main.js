@@ -101,7 +101,8 @@ function api(show, view, time) {
     goTo: (place) => show.goTo(place),
     place: () => show.main.sim.place(),
     act: (obs, z) => [...show.main.mind.act(obs, show.goals.read(z))],
-    embed: (state) => show.goals.show(show.main.mind.aim(show.main.sim.observation(), state)),
+    embed: (state) => show.goals.show(show.main.mind.embed(state)),
+    aim: (obs, target) => show.goals.show(show.main.mind.aim(obs, target)),
     opinion: () => show.main.opinion && { value: show.main.opinion.value, mode: show.goals.show(show.main.opinion.mode) },
     // log q(z|s) − log p(z) of a state at rest.
     ratio: (state, z) => show.main.mind.at(state).logProb(show.goals.read(z)) - show.goals.logProb(show.goals.read(z)),

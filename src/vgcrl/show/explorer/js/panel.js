@@ -54,7 +54,7 @@ export function panel(show, say) {
       byId("picker").replaceChildren(chosen.root);
       byId("picker-text").textContent = pickerText(run, mind.goals, mind.hasPosterior);
       byId("invitation").textContent = invitation(run, mind.goals);
-      byId("opinion-text").textContent = mind.hasPosterior ? opinionText(mind.goals) : "This page does not know the posterior of this method: it acts, but q is not shown.";
+      byId("opinion-text").textContent = mind.hasPosterior ? opinionText(mind) : "This page does not know the posterior of this method: it acts, but q is not shown.";
       byId("legend").textContent = legend(run, mind.goals, mind.hasPosterior);
       byId("chart").hidden = byId("numbers").hidden = !mind.hasPosterior;
     }
@@ -67,7 +67,7 @@ export function panel(show, say) {
     if (!main.opinion) return;
     byId("value").textContent = number(main.opinion.value);
     byId("mode").textContent = goalText(run, main.mind.goals, main.opinion.mode);
-    drawChart(byId("chart"), main.history, main.mind.goals.size && Math.log(main.mind.goals.size));
+    drawChart(byId("chart"), main.history, main.mind.best);
   }
   return { change, update };
 }

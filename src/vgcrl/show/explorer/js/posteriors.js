@@ -1,6 +1,6 @@
 // Posteriors q(z|s): a row per kind, the same rows as POSTERIORS of networks.py. Each builds, from data,
-// of(inputs) -> distribution. One that aims anew at every step has aim(obs, target) -> z beside it.
-import { categorical, dot, fullNormal, huber, logSumExp, mixture, normal, vonMisesFisher } from "vgcrl/distributions.js";
+// of(inputs) -> distribution; `unbounded` where it is not normalised.
+import { argmax, categorical, dot, fullNormal, huber, logSumExp, mixture, normal, vonMisesFisher } from "vgcrl/distributions.js";
 import { linear, mlp, rows, tensor, trunk } from "vgcrl/networks.js";
 
 const unit = (x) => {
@@ -77,6 +77,27 @@ function similarity({ net: layers, decoys, scale }) {
   };
 }
 
+function displacement({ net: layers, categories: k }, goals) {
+  const phi = mlp(layers);
+  // A category is a corner of a simplex around 0.
+  const code = (z) => (k ? Array.from({ length: k }, (_, i) => (((i === z ? 1 : 0) - 1 / k) * k) / (k - 1)) : z);
+  return {
+    unbounded: true,
+    of: (x) => {
+      const half = x.length / 2;
+      const [from, to] = [phi(x.subarray(0, half)), phi(x.subarray(half))];
+      const change = to.map((v, i) => v - from[i]);
+      const direction = unit(change);
+      return {
+        logProb: (z) => dot(code(z), change) + goals.logProb(z),
+        mode: () => (k ? argmax(change) : Array.from(direction)),
+        expect: (f) => Array.from(direction, f),
+        probabilities: () => categorical(change.map((v) => (v * k) / (k - 1))).probabilities(),
+      };
+    },
+  };
+}
+
 const withNet = (build) => (data) => {
   const net = mlp(data.net);
   return { of: (s) => build(net(s), data) };
@@ -89,6 +110,7 @@ export const POSTERIORS = {
   vmf: withNet((x, data) => vonMisesFisher(unit(x), data)),
   dynamics,
   similarity,
+  displacement,
 };
 
-export const posterior = (data) => (data ? POSTERIORS[data.kind](data) : null);
+export const posterior = (data, goals) => (data ? POSTERIORS[data.kind](data, goals) : null);

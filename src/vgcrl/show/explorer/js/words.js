@@ -38,10 +38,11 @@ export function pickerText({ meaning }, goals, hasPosterior) {
   return [what, hasPosterior ? ring : ""].join(" ");
 }
 
-export const opinionText = (goals) => {
-  const best = goals.kind === "discrete" ? `, and ${number(Math.log(goals.size))} certainty` : "";
-  return `log q(z|s) − log p(z): how well what q sees tells the goal pursued. 0 is chance${best}; higher is better.`;
-};
+export function opinionText({ best, unbounded }) {
+  if (unbounded) return "log q − log p = ⟨φ(s′) − φ(s), z⟩: how far this step went where z points. 0 is not at all; higher is better.";
+  const top = best === undefined ? "" : `, ${number(best)} certainty`;
+  return `log q(z|s) − log p(z): how well what q sees tells the goal pursued. 0 is chance${top}; higher is better.`;
+}
 
 // What the colours of the arena say; nothing where there are none.
 export function legend({ world, meaning, sees }, goals, hasPosterior) {
