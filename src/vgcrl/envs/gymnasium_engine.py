@@ -174,26 +174,44 @@ class NoPictures(Exception):
     """An environment that does not draw itself; the message says why."""
 
 
+def _pictured(env: Any) -> np.ndarray:
+    picture = np.asarray(env.render())
+    if picture.ndim != 3 or picture.shape[-1] != 3:
+        raise NoPictures(f"it renders arrays of shape {picture.shape}")
+    return picture.astype(np.uint8)
+
+
+def _episode(env: Any, steps: int, act: Callable[[Any], Any], look: Callable[[Any], Any]) -> list[Any]:
+    """What `look` sees of an environment at every step of one episode."""
+    obs, _ = env.reset(seed=0)
+    seen = [look(env)]
+    for _ in range(steps):
+        obs, _, terminated, truncated, _ = env.step(act(obs))
+        seen.append(look(env))
+        if terminated or truncated:
+            break
+    return seen
+
+
 def filmed(name: str, steps: int, act: Callable[[Any], Any]) -> list[np.ndarray]:
-    """Pictures (height, width, 3) of one episode of at most `steps` steps, as the environment renders them."""
-    env = None
+    """Pictures (height, width, 3) of one episode of at most `steps` steps; raises NoPictures where there are none."""
     try:
         env = _make(name, {"render_mode": "rgb_array"})
-        obs, _ = env.reset(seed=0)
-        frames = [np.asarray(env.render(), np.uint8)]
-        for _ in range(steps):
-            obs, _, terminated, truncated, _ = env.step(act(obs))
-            frames.append(np.asarray(env.render(), np.uint8))
-            if terminated or truncated:
-                break
+        try:
+            return _episode(env, steps, act, _pictured)
+        finally:
+            env.close()
+    except NoPictures:
+        raise
     except Exception as error:  # whatever is wrong with a user's renderer
         raise NoPictures(_line(error)) from None
-    finally:
-        if env is not None:
-            env.close()
-    if frames[0].ndim != 3 or frames[0].shape[-1] != 3:
-        raise NoPictures(f"it renders arrays of shape {frames[0].shape}")
-    return frames
+
+
+def unfilmed(name: str, steps: int, act: Callable[[Any], Any]) -> None:
+    """One episode without pictures: `act` sees every observation but the last."""
+    env = _make(name, {})
+    _episode(env, steps, act, lambda env: None)
+    env.close()
 
 
 def body(

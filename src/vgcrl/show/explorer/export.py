@@ -5,11 +5,13 @@ from typing import Any
 
 import jax
 
+from vgcrl.envs import bodies
 from vgcrl.errors import UsageError
 from vgcrl.objective.goals import current
 from vgcrl.objective.methods import METHODS
 from vgcrl.show.explorer import networks, worlds
 from vgcrl.show.explorer.networks import Data
+from vgcrl.show.explorer.recorded import recorded_world
 from vgcrl.training import trainer
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program, RunState
@@ -76,7 +78,9 @@ def labelled(measured: dict[str, Any]) -> Data:
 def export_run(folder: Path, warn: Any) -> Data:
     """Raises UsageError where there is no policy, or a world that no page can show."""
     program, runs, counters = trainer.restore(folder, warn)
-    config, world = program.config, worlds.world(program)
+    config = program.config
+    foreign = not config.native and config.env not in bodies.TASKS
+    world = recorded_world(program, runs) if foreign else worlds.world(program)
     if config.gpi:
         warn(f"--gpi {config.gpi}: the page acts for the goal itself, without the policies of other goals")
     features = config.feature_indices(program.spec)
@@ -96,5 +100,5 @@ def export_run(folder: Path, warn: Any) -> Data:
         "meaning": meaning(program, features, world["place"]),
         "goal_names": _goal_names(program, features, world["names"]),
         "world": world,
-        "policies": policies(program, runs),
+        "policies": [] if foreign else policies(program, runs),
     }
