@@ -15,12 +15,12 @@ from vgcrl.envs import bodies, gymnasium_engine
 from vgcrl.envs.mujoco_engine import Batch
 from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Discrete, current
+from vgcrl.objective.goals import Box, Discrete, current
 from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.training import trainer
-from vgcrl.training.program import Program, RunState
+from vgcrl.training.program import Program, RunState, without
 from vgcrl.training.run_folder import read_config
 
 ENDINGS = (".gif", ".mp4", ".png")
@@ -49,7 +49,7 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
             raise UsageError(f"{what}: {error}; valid: goals of this run") from None
     if isinstance(goals, Discrete):
         return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, CANDIDATES)).round().astype(np.int32))
-    if METHODS[program.config.method].bounded and goals.dim == 2:
+    if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
         signs = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
         return jnp.asarray(0.6 * signs * np.array(goals.high, np.float32))
     return sample_goals(current(goals, run.learner.q), run.key_evaluation, FEW)
@@ -134,7 +134,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     seed = config.seed if ask.seed is None else ask.seed
     if not config.seed <= seed < config.seed + config.seeds:
         raise UsageError(f"--seed {seed} is not in this run; valid: {config.seed} to {config.seed + config.seeds - 1}")
-    run = jax.tree.map(lambda x: x[seed - config.seed], runs._replace(replay=(), scene=()))
+    run = jax.tree.map(lambda x: x[seed - config.seed], without(runs, "replay", "scene"))
     z = _chosen(program, run, given)
     if config.env in bodies.TASKS:
         return _body(program, run, z, len(z) > FEW and given is None, ask)
@@ -177,7 +177,7 @@ def _write_mp4(images: list[Image.Image], path: Path, fps: float) -> None:
         import imageio_ffmpeg
     except ImportError:
         raise UsageError(f"{path} needs imageio-ffmpeg; valid: pip install 'vgcrl[film]', or a .gif") from None
-    size = tuple(2 * (n // 2) for n in images[0].size)
+    size = 2 * (images[0].width // 2), 2 * (images[0].height // 2)
     writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
     writer.send(None)
     for image in images:

@@ -22,8 +22,9 @@ from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
 
 CURVES = (
-    "Thin: seeds. Thick: their mean. Dashed: chance, and the best there is. Dotted: F of the examples learned from last, "
-    "from replay; where that is far above F in fresh episodes, q knows the episodes it has seen rather than the goals."
+    "Thin: seeds. Thick: their mean. Dashed: chance, and the best there is. Dotted: F of the examples learned from "
+    "last, in replay; where that is far above F in fresh episodes, q knows the episodes it has seen rather than the "
+    "goals."
 )
 
 

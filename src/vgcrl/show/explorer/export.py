@@ -14,7 +14,7 @@ from vgcrl.show.explorer.networks import Data
 from vgcrl.show.explorer.recorded import recorded_world
 from vgcrl.training import trainer
 from vgcrl.training.logs import read_lines
-from vgcrl.training.program import Program, RunState
+from vgcrl.training.program import Program, RunState, without
 
 SHOWN = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)"}
 
@@ -44,7 +44,7 @@ def policies(program: Program, runs: RunState) -> list[Data]:
     settings = [setting for setting in config.settings for _ in range(config.seeds)]
 
     def one(i: int) -> RunState:
-        return jax.tree.map(lambda x: x[i], runs._replace(replay=(), scene=()))
+        return jax.tree.map(lambda x: x[i], without(runs, "replay", "scene"))
 
     return [_policy(program, one(i), label, settings[i]) for i, label in enumerate(labels)]
 

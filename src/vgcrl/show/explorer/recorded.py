@@ -14,7 +14,7 @@ from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
-from vgcrl.training.program import Program, RunState
+from vgcrl.training.program import Program, RunState, without
 
 GOALS = 8  # episodes on a page
 STEPS = 400  # at most, of each
@@ -65,11 +65,10 @@ def record(env: str, steps: int, act: Callable[[np.ndarray], np.ndarray]) -> tup
 
 def episodes(program: Program, runs: RunState) -> list[Data]:
     """Of the first run: a goal each, with its observations and, where the environment renders, pictures."""
-    run = jax.tree.map(lambda x: x[0], runs._replace(replay=(), scene=()))  # ty: ignore[invalid-argument-type]
+    run = jax.tree.map(lambda x: x[0], without(runs, "replay", "scene"))
     best = jax.jit(lambda obs, z: program.best(run, obs, z))
-    steps, found = min(STEPS, program.config.horizon), []
+    steps, native, found = min(STEPS, program.config.horizon), program.spec.native, []
     for z in _goals(program, run):
-        native = program.spec.native
         frames, seen = record(program.config.env, steps, lambda obs, z=z: native(np.asarray(best(obs, z))))
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]

@@ -1,6 +1,7 @@
 """Environments as plain data for a page, which simulates them itself: js/bodies.js and js/pointmass.js."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def body(program: Program) -> Data:
 
 def point_mass(program: Program) -> Data:
     """The constants of its physics, written once in envs/pointmass.py."""
-    config, dims = program.config, program.config.dims
+    config, dims = program.config, program.spec.action_dim
     names = ("ARENA", "MASS", "DAMPING", "GEAR", "TIMESTEP", "SOLREF", "SOLIMP")
     axes = ["x", "y", *(f"x{i + 1}" for i in range(2, dims))][:dims]
     projected = config.env == "projected-pointmass"
@@ -72,7 +73,7 @@ def point_mass(program: Program) -> Data:
     return {
         "kind": "pointmass",
         "dims": dims,
-        "wind": list(config.wind) if config.env == "windy-pointmass" else [0.0] * dims,
+        "wind": list(config.wind or (0.0,) * dims),
         "place": [] if projected else list(range(min(dims, 2))),
         "names": [*seen, *(f"velocity {name}" for name in seen)],
         **{name.lower(): getattr(pointmass, name) for name in names},
@@ -83,8 +84,6 @@ def projection(program: Program, setting: dict[str, Any]) -> np.ndarray | None:
     """W of one run, where the point mass is seen through it."""
     if program.config.env != "projected-pointmass":
         return None
-    from types import SimpleNamespace
-
     return np.array(program.config.build_env(SimpleNamespace(**setting)).spec.facts["projection"])
 
 
