@@ -17,8 +17,8 @@ from vgcrl.training.run_folder import write_config
 SIZES: dict[str, Any] = {"steps": 640, "envs": 2, "hidden": (16, 16), "batch": 16, "replay": 5000, "seeds": 2}
 
 
-def untrained(folder: Path, method: str, **options: Any) -> Path:
-    """As `vgcrl train METHOD ...` leaves a folder that was copied without its checkpoints."""
+def random_policies(method: str, **options: Any) -> tuple[Any, Any]:
+    """A program, and what acting and q need of its runs."""
     config = resolve(Options(method, **{**SIZES, **options}))
     random = np.random.default_rng(0)
 
@@ -27,7 +27,14 @@ def untrained(folder: Path, method: str, **options: Any) -> Path:
             return jax.vmap(key_of_seed)(np.arange(x.shape[0]))
         return (random.standard_normal(x.shape) / max(1, *x.shape[-1:]) ** 0.5).astype(x.dtype)
 
-    runs = jax.tree.map(fill, policy(config, compile_config(config).shapes()))
+    program = compile_config(config)
+    return program, jax.tree.map(fill, policy(config, program.shapes()))
+
+
+def untrained(folder: Path, method: str, **options: Any) -> Path:
+    """As `vgcrl train METHOD ...` leaves a folder that was copied without its checkpoints."""
+    program, runs = random_policies(method, **options)
+    config = program.config
     folder.mkdir(parents=True, exist_ok=True)
     write_config(folder, config)
     counters = {"step": config.steps, "iteration": 1, "wall": 0.0}

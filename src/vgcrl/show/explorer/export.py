@@ -1,5 +1,6 @@
 """A run as plain data for a page: what it is, its world, its goals, and policy and q of every seed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,23 +76,17 @@ def labelled(measured: dict[str, Any]) -> Data:
     return {label: measured[name] for name, label in SHOWN.items() if measured.get(name) is not None}
 
 
-def export_run(folder: Path, warn: Any) -> Data:
-    """Raises UsageError where there is no policy, or a world that no page can show."""
-    program, runs, counters = trainer.restore(folder, warn)
-    config = program.config
+def describe(program: Program, runs: RunState, steps: int, measured: Data) -> Data:
+    """All that a page needs; raises UsageError where no page can show the world."""
+    config, features = program.config, program.config.feature_indices(program.spec)
     foreign = not config.native and config.env not in bodies.TASKS
     world = recorded_world(program, runs) if foreign else worlds.world(program)
-    if config.gpi:
-        warn(f"--gpi {config.gpi}: the page acts for the goal itself, without the policies of other goals")
-    features = config.feature_indices(program.spec)
-    if not counters["step"]:
-        raise UsageError(f"{folder} has no policy yet; valid: a run that was trained")
     return {
         "method": config.method,
         "env": config.env,
         "q": METHODS[config.method].q,
-        "steps": counters["step"],
-        "measured": measured(folder),
+        "steps": steps,
+        "measured": measured,
         "spec": worlds.specification(program),
         "inputs": config.inputs,
         "relative": features if config.relative_goals else (),
@@ -102,3 +97,13 @@ def export_run(folder: Path, warn: Any) -> Data:
         "world": world,
         "policies": [] if foreign else policies(program, runs),
     }
+
+
+def export_run(folder: Path, warn: Callable[[str], None]) -> Data:
+    """A run folder for a page; raises UsageError where there is no policy."""
+    program, runs, counters = trainer.restore(folder, warn)
+    if program.config.gpi:
+        warn(f"--gpi {program.config.gpi}: the page acts for the goal itself, without the policies of other goals")
+    if not counters["step"]:
+        raise UsageError(f"{folder} has no policy yet; valid: a run that was trained")
+    return describe(program, runs, counters["step"], measured(folder))
