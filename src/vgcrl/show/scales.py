@@ -42,14 +42,14 @@ def variance(goals: GoalSpace) -> float | None:
 
 def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None:
     """Where episodes start, and the target states of LGR(s), as evaluations have them; None where that takes long."""
-    config, width = program.config, program.spec.obs_dim
-    if config.env in bodies.TASKS:
-        found = target_states.default(config.env, width)
-        if found is None:
+    config, spec, task = program.config, program.spec, bodies.TASKS.get(program.config.env)
+    if task:
+        found = target_states.for_spec(config.env, spec)
+        if found is None or task.rich:
             return None
-        start = np.zeros(width, np.float32)
-        start[: len(program.spec.position)] = bodies.load(bodies.TASKS[config.env]).qpos0[-len(program.spec.position) :]
-        return (start[None], np.asarray(found)) if not bodies.TASKS[config.env].rich else None
+        start = np.zeros(spec.obs_dim, np.float32)
+        start[list(spec.position)] = bodies.load(task).qpos0[-len(spec.position) :]
+        return start[None], np.asarray(found)
     if not config.native:
         return None
     reset = jax.jit(jax.vmap(lambda key: config.build_env().reset(key)[1]))

@@ -12,8 +12,9 @@ from vgcrl.training.program import Program
 
 Data = dict[str, Any]
 POINT_MASSES = ("pointmass", "windy-pointmass", "projected-pointmass")
+ROOT = {"rootx": "x", "rootz": "height", "rooty": "pitch"}  # of a body in a plane
 FREE = ["height", "quaternion w", "quaternion x", "quaternion y", "quaternion z"]
-TURNS = ["velocity up", "turn about x", "turn about y", "turn about z"]
+TURNS = ["height", "turn about x", "turn about y", "turn about z"]
 
 
 def _number(x: float) -> float | None:
@@ -29,7 +30,8 @@ def specification(program: Program) -> Data:
 
 
 def _joint_names(model: Any) -> list[str]:
-    return [model.joint(j).name for j in range(model.njnt) if model.jnt_type[j] != 0]
+    names = [model.joint(j).name for j in range(model.njnt) if model.jnt_type[j] != 0]
+    return [ROOT.get(name, name) for name in names]
 
 
 def observation_names(task: bodies.Task, model: Any, hidden: int, width: int) -> list[str]:
@@ -38,8 +40,8 @@ def observation_names(task: bodies.Task, model: Any, hidden: int, width: int) ->
     free = len(joints) < model.njnt
     where = ["x", "y"][: task.places] if free else []
     positions = [*where, *FREE, *joints] if free else joints
-    speeds = [*(f"velocity {x}" for x in where), *TURNS] if free else []
-    names = [*positions[hidden:], *speeds, *(f"{name} velocity" for name in joints)]
+    speeds = [*where, *TURNS, *joints] if free else joints
+    names = [*positions[hidden:], *(f"velocity of {name}" for name in speeds)]
     return names + [f"inertia and forces {i}" for i in range(width - len(names))]
 
 
@@ -75,7 +77,7 @@ def point_mass(program: Program) -> Data:
         "dims": dims,
         "wind": list(config.wind or (0.0,) * dims),
         "place": [] if projected else list(range(min(dims, 2))),
-        "names": [*seen, *(f"velocity {name}" for name in seen)],
+        "names": [*seen, *(f"velocity of {name}" for name in seen)],
         **{name.lower(): getattr(pointmass, name) for name in names},
     }
 

@@ -82,12 +82,13 @@ export function session(run, simulate, onChange) {
     choose: (index) => { main = enter(index); onChange(); },
     compare: (index) => { rival = index === null ? null : enter(index); if (rival) self.reset(seed); onChange(); },
     setGoal: (z) => pursue({ kind: "goal", z: main.mind.goals.read(z) }),
-    setTarget: (state) => {
+    // `place` is where the state is, for drawing.
+    setTarget: (state, place = null) => {
       const width = run.spec.obs_dim;
       const sound = Array.isArray(state) && state.length === width && state.every(Number.isFinite);
       if (!sound) throw new Error(`a target state here is ${width} finite numbers`);
       main.mind.aim(main.sim.observation(), state); // where it cannot be a goal, this says why
-      pursue({ kind: "target", state });
+      pursue({ kind: "target", state, place });
     },
     // A place in the world as a goal; false where this policy knows no places.
     goTo: (place) => {
@@ -100,7 +101,7 @@ export function session(run, simulate, onChange) {
       }
       const state = world.kind === "body" ? [...main.sim.observation()] : Array(run.spec.obs_dim).fill(0);
       world.place.forEach((i, k) => { state[i] = place[k]; });
-      return self.setTarget(state), true;
+      return self.setTarget(state, place), true;
     },
     reset: (next = seed) => { seed = next; both().forEach((who) => who.reset(seed)); onChange(); },
     get seed() { return seed; },

@@ -46,7 +46,7 @@ function bodyMeshes(THREE, shapes, colour, opacity) {
     const [r, half] = size;
     const shape = kind === CAPSULE ? new THREE.CapsuleGeometry(r, 2 * half, 8, 20).rotateX(Math.PI / 2) : new THREE.SphereGeometry(r, 32, 20);
     const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.55, metalness: 0.05, transparent: opacity < 1, opacity });
-    material.color.offsetHSL(0, 0, kind === CAPSULE ? 0.03 * ((body % 3) - 1) : -0.04);
+    if (kind !== CAPSULE) material.color.offsetHSL(0, 0, -0.03);
     const mesh = Object.assign(new THREE.Mesh(shape, material), { castShadow: opacity === 1, matrixAutoUpdate: false, userData: { geom, body } });
     group.add(mesh);
     return mesh;

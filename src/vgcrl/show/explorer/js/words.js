@@ -21,17 +21,18 @@ export function invitation({ meaning, world }, goals) {
   if (goals.kind === "discrete") return "Pick a skill that it has taught itself, and watch.";
   if (meaning === "place") return world.kind === "body" ? "Click anywhere on the ground: it goes there." : "Click anywhere in the arena: it goes there.";
   if (meaning === "velocity") return `Choose a velocity, or click on the ground: it goes there.`;
-  if (world.kind === "pointmass" && world.place.length) return "Drag the dot, or click in the arena where it should go.";
+  const where = world.kind === "body" ? "on the ground" : "in the arena";
+  if (world.place.length) return `Choose z in the panel, or click ${where} where it should go.`;
   return goals.dim === 2 ? "Drag the dot: every place on the pad is another way to behave." : "Move the sliders: every setting is another way to behave.";
 }
 
-export function pickerText({ meaning }, goals, hasPosterior) {
+export function pickerText({ meaning, world }, goals, hasPosterior) {
   const seen = { discrete: "The fuller a button, the likelier q finds its skill in what it sees." };
   const ring = "Green is the goal; the orange mark is where q sees the agent now.";
   const what = {
     latent: "A goal z without a name: training gave it its meaning.",
-    place: "A place in the arena, in metres.",
-    velocity: "The velocity asked for, in m/s; up is to the left of x, right is along x.",
+    place: `A place ${world.kind === "body" ? "on the ground" : "in the arena"}, in metres.`,
+    velocity: `The velocity asked for, in m/s; right is forward${goals.dim > 1 ? ", up is to the left" : ""}.`,
     state: "The state to be reached.",
   }[meaning];
   if (goals.kind === "discrete") return hasPosterior ? seen.discrete : "";
