@@ -109,9 +109,14 @@ class Browser:
         if before:
             self.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        """kind: mousePressed, mouseMoved or mouseReleased."""
+        held = {"buttons": 1} if kind == "mouseMoved" else {}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **held)
+
     def click(self, x: float, y: float) -> None:
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        self.mouse("mousePressed", x, y)
+        self.mouse("mouseReleased", x, y)
 
     def press(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {}

@@ -168,6 +168,29 @@ def test_a_click_on_the_ground_steers_a_body_by_its_velocity(browser, tmp_path):
     assert browser.run("vgcrl.goals().current") == [1, 0]
 
 
+def test_two_bodies_side_by_side_pursue_the_same_goal(browser, tmp_path):
+    show(browser, untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity"))
+    browser.run("(vgcrl.compare(1), vgcrl.setGoal([-1]), vgcrl.step(2))")
+    browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    browser.run("(vgcrl.compare(null), vgcrl.choose(1), vgcrl.step(1))")
+    assert browser.run("vgcrl.goals().current") == [-1]
+    assert not browser.console
+
+
+def test_the_mouse_pushes_the_mass(browser, tmp_path):
+    show(browser, untrained(tmp_path, "gcrl"))
+    state = {"qpos": [0.0, 0.0], "qvel": [0.0, 0.0]}
+    alone = browser.run(f"(vgcrl.setState({state}), vgcrl.step(3), vgcrl.place())")
+    call(browser, "setState", state)
+    x, y = call(browser, "pixelOf", [0.0, 0.0])
+    browser.mouse("mousePressed", x, y)
+    browser.mouse("mouseMoved", x + 60, y)
+    pushed = browser.run("(vgcrl.step(3), vgcrl.place())")
+    browser.mouse("mouseReleased", x + 60, y)
+    assert pushed[0] > alone[0] + 0.01
+    assert pushed[1] == pytest.approx(alone[1], abs=0.05)
+
+
 def test_keys_pause_step_and_choose_skills(browser, tmp_path):
     show(browser, untrained(tmp_path, "diayn"))
     browser.press("7")

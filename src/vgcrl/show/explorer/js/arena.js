@@ -1,48 +1,12 @@
 // The point mass from above: its arena, what q makes of every place, wind, trail, and where it is to go.
 import { BODY, GOAL, INK, RIVAL, skillColour } from "vgcrl/colours.js";
+import { arrow, disc } from "vgcrl/pen.js";
+import { paintPosterior } from "vgcrl/posterior_picture.js";
 
-const GRID = 81; // places on a side at which q is asked
 const MARGIN = 46; // pixels around the arena
 const FOOT = 124; // for axis labels and the buttons
 const PUSH = 6; // newtons for each metre that the mouse drags
 const WINDS = 9; // arrows on a side
-
-// Places of the arena as states at rest, with the other dimensions as they are now.
-function stateAt(run, x, y) {
-  const state = new Float32Array(run.spec.obs_dim);
-  run.world.place.forEach((i, k) => { state[i] = [x, y][k]; });
-  return state;
-}
-
-// A picture of q over the arena: the likeliest skill, or how well each place suits the goal pursued.
-function paintPosterior(run, mind, z, palette) {
-  const canvas = Object.assign(document.createElement("canvas"), { width: GRID, height: GRID });
-  const pen = canvas.getContext("2d");
-  const { arena } = run.world;
-  const at = (i) => -arena + (2 * arena * (i + 0.5)) / GRID;
-  const values = [];
-  for (let j = 0; j < GRID; j++) for (let i = 0; i < GRID; i++) values.push(mind.at(stateAt(run, at(i), -at(j))));
-  const surest = new Map(); // of each skill: the place at which q is surest of it
-  if (mind.goals.kind === "discrete") {
-    values.forEach((q, k) => {
-      const best = q.mode();
-      const sure = q.logProb(best);
-      if (!(surest.get(best)?.sure >= sure)) surest.set(best, { z: best, sure, place: [at(k % GRID), -at(Math.floor(k / GRID))] });
-      pen.fillStyle = palette(best, 0.1 + 0.3 * Math.exp(q.logProb(best)));
-      pen.fillRect(k % GRID, Math.floor(k / GRID), 1, 1);
-    });
-  } else {
-    const ratio = values.map((q) => q.logProb(z) - mind.goals.logProb(z));
-    const top = ratio.reduce((a, b) => Math.max(a, b), -Infinity);
-    const low = Math.max(top - 4, ratio.reduce((a, b) => Math.min(a, b), Infinity));
-    ratio.forEach((r, k) => {
-      const share = Math.min(Math.max((r - low) / (top - low + 1e-9), 0), 1);
-      pen.fillStyle = `rgb(31 138 91 / ${0.32 * share * share})`;
-      pen.fillRect(k % GRID, Math.floor(k / GRID), 1, 1);
-    });
-  }
-  return { canvas, surest: [...surest.values()] };
-}
 
 export function arenaView(canvas, show) {
   const { run } = show;
@@ -103,23 +67,6 @@ export function arenaView(canvas, show) {
     if (!flat) pen.fillText("y, m", left - 22, top + 0.25 * side);
   }
 
-  function arrow([x, y], [dx, dy], colour, width) {
-    const length = Math.hypot(dx, dy);
-    if (length < 2) return;
-    const [ux, uy, head] = [dx / length, dy / length, Math.min(7, length)];
-    pen.strokeStyle = pen.fillStyle = colour;
-    pen.lineWidth = width;
-    pen.beginPath();
-    pen.moveTo(x, y);
-    pen.lineTo(x + dx - ux * head * 0.7, y + dy - uy * head * 0.7);
-    pen.stroke();
-    pen.beginPath();
-    pen.moveTo(x + dx, y + dy);
-    pen.lineTo(x + dx - head * (ux + 0.5 * uy), y + dy - head * (uy - 0.5 * ux));
-    pen.lineTo(x + dx - head * (ux - 0.5 * uy), y + dy - head * (uy + 0.5 * ux));
-    pen.fill();
-  }
-
   // The gust of this step over the arena: the same force everywhere.
   function gusts() {
     const strongest = Math.max(...wind.slice(0, 2));
@@ -129,7 +76,7 @@ export function arenaView(canvas, show) {
     for (let i = 0; i < WINDS; i++) for (let j = 0; j < WINDS; j++) {
       const at = pixel([-arena + (2 * arena * (i + 0.5)) / WINDS, -arena + (2 * arena * (j + 0.5)) / WINDS]);
       const [dx, dy] = [reach * gust[0], -reach * (gust[1] ?? 0)];
-      arrow([at[0] - dx / 2, at[1] - dy / 2], [dx, dy], "rgb(90 110 140 / 0.28)", 1.5);
+      arrow(pen, [at[0] - dx / 2, at[1] - dy / 2], [dx, dy], "rgb(90 110 140 / 0.28)", 1.5);
     }
   }
 
@@ -140,13 +87,6 @@ export function arenaView(canvas, show) {
     pen.beginPath();
     points.slice(-600).forEach((p, i) => pen[i ? "lineTo" : "moveTo"](...pixel(p)));
     pen.stroke();
-  }
-
-  function disc(at, radius, fill, stroke) {
-    pen.beginPath();
-    pen.arc(...at, radius, 0, 2 * Math.PI);
-    if (fill) { pen.fillStyle = fill; pen.fill(); }
-    if (stroke) { pen.strokeStyle = stroke; pen.lineWidth = 2; pen.stroke(); }
   }
 
   // How exactly q means a state: one σ around the mass, where goals are states.
@@ -174,8 +114,8 @@ export function arenaView(canvas, show) {
     const spot = isState ? place.map((i) => main.z[run.features.indexOf(i)]) : intent.kind === "target" ? place.map((i) => intent.state[i]) : null;
     if (!spot || spot.some((v) => v === undefined)) return;
     const at = pixel(spot);
-    disc(at, 11, null, GOAL);
-    disc(at, 3.5, GOAL);
+    disc(pen, at, 11, null, GOAL);
+    disc(pen, at, 3.5, GOAL);
   }
 
   let [pushing, down] = [null, null];
@@ -198,7 +138,6 @@ export function arenaView(canvas, show) {
 
   const self = {
     onGround: () => {},
-    home: () => {},
     following: false,
     follow: () => {},
     change: () => {},
@@ -218,8 +157,8 @@ export function arenaView(canvas, show) {
         path(who.trail, colour);
         const at = pixel(who.sim.between(share));
         if (who === show.main) sigma(who, at);
-        disc(at, 9, colour, "#fff");
-        if (who === show.main && pushing) arrow(at, pixel(pushing).map((v, i) => v - at[i]), INK, 2.5);
+        disc(pen, at, 9, colour, "#fff");
+        if (who === show.main && pushing) arrow(pen, at, pixel(pushing).map((v, i) => v - at[i]), INK, 2.5);
       });
     },
   };
