@@ -11,6 +11,7 @@ import pytest
 import drawn_envs  # noqa: F401
 from browser import CHROMIUM, Browser
 from untrained import random_policies, untrained
+from vgcrl.cli import main
 from vgcrl.envs import bodies, pointmass
 from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
@@ -237,6 +238,29 @@ def test_without_webassembly_the_page_says_so(browser, tmp_path):
     browser.open(folder / "explore.html", before="delete window.WebAssembly")
     said = browser.run("vgcrl.ready.then(() => '', () => document.getElementById('trouble').textContent)")
     assert "no WebAssembly" in said
+
+
+def test_without_webgl_the_page_says_so(browser, tmp_path):
+    folder = untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity")
+    explore(folder, None, print)
+    browser.open(folder / "explore.html", before="HTMLCanvasElement.prototype.getContext = () => null")
+    said = browser.run("vgcrl.ready.then(() => '', () => document.getElementById('trouble').textContent)")
+    assert "WebGL" in said
+
+
+def test_the_command_writes_a_page_and_refuses_what_is_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["explore", "pointmass-diayn"]) == 0
+    assert "pointmass-diayn.html" in capsys.readouterr().out
+    page = (tmp_path / "pointmass-diayn.html").read_text()
+    assert "http" not in page.split("<script", 1)[0]
+    (tmp_path / "empty").mkdir()
+    for wrong, valid in (("empty", "no config.json"), ("pointmass-dyan", "pointmass-diayn"), ("a/b", "no config.json")):
+        assert main(["explore", wrong]) == 2
+        said = capsys.readouterr().err.strip()
+        assert valid in said
+        assert "\n" not in said
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_posterior_that_the_page_does_not_know_still_acts(browser, tmp_path, monkeypatch):

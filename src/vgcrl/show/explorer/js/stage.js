@@ -3,6 +3,7 @@ import { mouse } from "vgcrl/mouse.js";
 import { COLOURS, arrow, bodyMeshes, goalMarks, ground, trailLine } from "vgcrl/props.js";
 
 function paperRenderer(THREE, canvas) {
+  if (!document.createElement("canvas").getContext("webgl2")) throw new Error("This browser cannot draw in three dimensions: WebGL is missing or switched off. Please open the page in a current Firefox, Chrome, Edge or Safari.");
   const renderer = new THREE.WebGLRenderer({ canvas, antialias: true });
   renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
   renderer.shadowMap.enabled = true;
