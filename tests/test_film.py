@@ -55,7 +55,20 @@ def test_on_a_tour_one_body_pursues_all_goals(body, tmp_path, monkeypatch):
         assert found.width == panels.WIDTH
 
 
+def test_tensorboard_reads_the_film(skills, tmp_path):
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    out = tmp_path / "film.gif"
+    assert main(["film", str(skills), "--skills", "1", "--out", str(out), "--tensorboard"]) == 0
+    (path,) = (skills / "events").iterdir()
+    values = [(e.step, v.tensor.string_val) for e in EventFileLoader(str(path)).Load() for v in e.summary.value]
+    ((step, (width, height, gif)),) = values
+    assert (step, int(width), int(height)) == (640, panels.WIDTH, panels.HEIGHT + 34)
+    assert gif == out.read_bytes()
+
+
 BAD = {
+    "tensorboard": (["--tensorboard", "--out", "film.png"], ".gif"),
     "ending": (["--out", "film.avi"], ".gif"),
     "skill": (["--skills", "0,99"], "from 0 to 9"),
     "seconds": (["--seconds", "0"], "positive"),

@@ -147,6 +147,7 @@ def parser() -> Parser:
     film.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
     film.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
     film.add_argument("--seconds", type=_PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    film.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
     film.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
     film.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
     reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
@@ -288,13 +289,17 @@ def _film(args: argparse.Namespace) -> int:
     _need_report("film")
     if args.skills is not None and args.goal is not None:
         raise UsageError("--skills and --goal exclude each other; valid: one of them")
-    from vgcrl.show.film import Request, film
+    from vgcrl.show.film import Request, film, to_tensorboard
     from vgcrl.use.policies import folder_of, is_shipped
 
     folder = folder_of(args.run)
     out = args.out or (Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif")
     given = args.skills if args.goal is None else args.goal
+    if args.tensorboard and (is_shipped(folder) or out.suffix != ".gif"):
+        raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
     print(f"film: {film(folder, out, Request(given, args.seconds, args.seed, args.tour), _say)}")
+    if args.tensorboard:
+        to_tensorboard(folder, out)
     return 0
 
 

@@ -20,8 +20,9 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.training import trainer
+from vgcrl.training.events import Events
 from vgcrl.training.program import Program, RunState, without
-from vgcrl.training.run_folder import read_config
+from vgcrl.training.run_folder import read_config, steps_done
 
 ENDINGS = (".gif", ".mp4", ".png")
 FPS = 20
@@ -212,3 +213,12 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None]) -> 
     if is_body and not rendered:
         say("no OpenGL renders here (EGL, OSMesa): bodies are drawn flat")
     return write(scenes(folder, ask._replace(rendered=rendered), say), path)
+
+
+def to_tensorboard(folder: Path, gif: Path) -> None:
+    """A film among the images of a run's events, at the step its policy was saved."""
+    with Image.open(gif) as picture:
+        size = picture.size
+    events = Events(folder / "events")
+    events.film(steps_done(folder), "film", gif.read_bytes(), size)
+    events.close()
