@@ -17,18 +17,8 @@ from matplotlib.ticker import EngFormatter, LogLocator
 
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
+from vgcrl.show.tables import LABELS
 from vgcrl.training.program import Program, RunState
-
-LABELS = {
-    "F": "F",
-    "lgr_z": "LGR(z)",
-    "lgr_s": "LGR(s)",
-    "lgr_v": "LGR_v(s)",
-    "spread_v": "velocity spread, m/s",
-    "spread_x": "spread of distance, m",
-    "log_q": "E[log q]",
-    "F_replay": "F on replay",
-}
 
 
 def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> np.ndarray:

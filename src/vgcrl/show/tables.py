@@ -4,6 +4,23 @@ from typing import Any, NamedTuple
 
 from vgcrl.training import summary
 
+# Names as in the paper; others as a reader may say them.
+LABELS = {
+    "F": "F",
+    "lgr_z": "LGR(z)",
+    "lgr_s": "LGR(s)",
+    "lgr_v": "LGR_v(s)",
+    "spread_v": "velocity spread, m/s",
+    "spread_x": "spread of distance, m",
+    "log_q": "E[log q]",
+    "F_replay": "F on replay",
+    "lgr_z_steps": "LGR(z) of all steps",
+    "success": "places reached",
+    "success_end": "reached at the end",
+    "time_near": "time near",
+    "distance_left": "distance left, m",
+}
+
 
 class Table(NamedTuple):
     columns: list[str]
@@ -33,8 +50,8 @@ def with_interval(mean: float | None, ci: list[float] | None) -> str:
 
 def reached(measured: dict[str, float]) -> str:
     """What a policy reaches, in a few words."""
-    names = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v"}
-    return ", ".join(f"{label} {number(measured[name])}" for name, label in names.items() if name in measured)
+    shown = [name for name in ("F", "lgr_z", "lgr_s", "lgr_v", "success") if name in measured]
+    return ", ".join(f"{LABELS[name]} {number(measured[name])}" for name in shown)
 
 
 def metrics_table(record: dict[str, Any]) -> Table:
@@ -50,4 +67,4 @@ def metrics_table(record: dict[str, Any]) -> Table:
     for group in groups:
         cells = (with_interval(group["mean"][n], group["ci95"][n]) for n in names)
         rows.append([label(group, "mean ± 95 %"), *cells])
-    return Table(["run", *names], rows)
+    return Table(["run", *(LABELS.get(name, name) for name in names)], rows)
