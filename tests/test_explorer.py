@@ -114,14 +114,14 @@ def reference(task: bodies.Task, start: dict, actions: np.ndarray) -> dict:
 def test_bodies_move_as_in_python_and_act_on_what_they_observe(env, browser, tmp_path):
     folder = untrained(tmp_path, "gcrl", env=env, features="velocity", hidden=(64, 64))
     show(browser, folder)
-    start, width = browser.run("(vgcrl.reset(3), vgcrl.getState())"), len(load(folder).spec.action_low)
+    policy, start = load(folder), browser.run("(vgcrl.reset(3), vgcrl.getState())")
+    width = policy.spec.action_dim
     actions = random.uniform(-0.1, 0.1, (200, width)).astype(np.float32)  # larger ones make chaos of what rounding left
     expected = reference(bodies.TASKS[env], start, actions)
     found = call(browser, "drive", actions.tolist())
     np.testing.assert_allclose(found["qpos"], expected["qpos"], atol=1e-6, rtol=1e-6)
     np.testing.assert_allclose(found["qvel"], expected["qvel"], atol=1e-4, rtol=1e-5)
     np.testing.assert_allclose(call(browser, "observation"), expected["obs"], atol=1e-4, rtol=1e-4)
-    policy = load(folder)
     obs = [expected["obs"] + random.standard_normal(len(expected["obs"])).astype(np.float32) for _ in range(100)]
     z = [0.5, -1.0][: len(policy.goals.low)]
     mine = [policy.act(x, z=z) / policy.spec.action_high[0] for x in obs]

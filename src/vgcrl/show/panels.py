@@ -16,7 +16,7 @@ from vgcrl.show.filmstrip import CAMERAS, FLOOR, HUES, TILE, capsules, tiles
 
 WIDTH, HEIGHT = 360, 300
 FINE = 2  # drawn so many times larger, then made smooth
-SPAN = {1: 3.4, 2: 4.2}  # metres across, by the dimensions a body moves about in
+SPAN = {1: 2.8, 2: 3.2}  # metres across, by the dimensions a body moves about in
 Draw = Callable[[int, int], Image.Image]  # frame, skill -> picture
 
 PROBE = (

@@ -49,6 +49,8 @@ export function panel(show, say) {
 
   function change() {
     const { mind } = show.main;
+    byId("seed").value = show.main.index;
+    byId("rival").value = show.rival ? show.rival.index : "";
     if (!chosen || chosen.index !== show.main.index) {
       chosen = { index: show.main.index, ...picker(show) };
       byId("picker").replaceChildren(chosen.root);
