@@ -9,6 +9,7 @@ import vgcrl
 from untrained import untrained
 from vgcrl.cli import main, parse
 from vgcrl.errors import UsageError
+from vgcrl.training.logs import append_line
 from vgcrl.use import policies
 
 
@@ -37,7 +38,7 @@ def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path):
     run = untrained(tmp_path / "run", "diayn")
     rows = [{"seed": seed, "F": f, "log_q": 0.0, "lgr_z": 0.1, "lgr_s": 1.0} for seed, f in ((0, 0.5), (1, 1.5))]
     mean = {k: 0.0 for k in ("F", "log_q", "lgr_z", "lgr_s")}
-    (run / "metrics.jsonl").write_text(json.dumps({"step": 640, "mean": mean, "seeds": rows}) + "\n")
+    append_line(run / "metrics.jsonl", {"step": 640, "mean": mean, "seeds": rows})
     made = policies.ship(run, "mine", "tries", into=tmp_path)
     both, one = vgcrl.load(run, seed=1), vgcrl.load(made)
     state = np.array([0.3, -0.2, 0.1, 0.0])

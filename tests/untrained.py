@@ -38,5 +38,5 @@ def untrained(folder: Path, method: str, **options: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_config(folder, config)
     counters = {"step": config.steps, "iteration": 1, "wall": 0.0}
-    checkpoint.save_policy(folder, config.steps, runs, counters)
+    checkpoint.save_policy(folder, config.steps, runs, counters, config=config.to_json())
     return folder

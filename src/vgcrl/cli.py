@@ -182,7 +182,7 @@ def parser() -> Parser:
     )
     bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
-    for made in (train, resume, evaluate, expert, report):
+    for made in (train, resume, evaluate, expert, report, explore, film):
         imports(made)
     return top
 

@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from vgcrl.envs import bodies, gymnasium_engine
+from vgcrl.envs import bodies, gymnasium_film
 from vgcrl.envs.mujoco_engine import Batch
 from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import sample_goals
@@ -107,8 +107,8 @@ def _foreign(program: Program, run: RunState, z: jax.Array, seconds: float) -> S
     config, act = program.config, _act(program, run)
     steps = min(round(seconds / program.spec.seconds), config.horizon)
     try:
-        frames = [gymnasium_engine.filmed(config.env, steps, lambda o, g=g: _native(program, act, o, g)) for g in z]
-    except gymnasium_engine.NoPictures as error:
+        frames = [gymnasium_film.filmed(config.env, steps, lambda o, g=g: _native(program, act, o, g)) for g in z]
+    except gymnasium_film.NoPictures as error:
         raise UsageError(f"{config.env} cannot be filmed: {error}; valid: one that renders rgb_array") from None
     return Scenes(panels.pictures(frames), steps, program.spec.seconds, [_label(program, each) for each in z])
 

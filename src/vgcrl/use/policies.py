@@ -74,7 +74,8 @@ def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path =
     out.mkdir(parents=True, exist_ok=True)
     write_config(out, one)
     kept = policy(config, runs)
-    checkpoint.save_policy(out, counters["step"], jax.tree.map(lambda x: x[index : index + 1], kept), counters)
+    best = jax.tree.map(lambda x: x[index : index + 1], kept)
+    checkpoint.save_policy(out, counters["step"], best, counters, config=one.to_json())
     facts = {
         "about": about,
         "command": train_command(config),

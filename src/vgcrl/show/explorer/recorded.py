@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs import gymnasium_engine
+from vgcrl.envs import gymnasium_film
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
 from vgcrl.show.explorer import networks
@@ -56,10 +56,10 @@ def record(env: str, steps: int, act: Callable[[np.ndarray], np.ndarray]) -> tup
 
     try:
         seen: list[np.ndarray] = []
-        return gymnasium_engine.filmed(env, steps, watched(seen)), np.stack(seen)
-    except gymnasium_engine.NoPictures:
+        return gymnasium_film.filmed(env, steps, watched(seen)), np.stack(seen)
+    except gymnasium_film.NoPictures:
         seen = []
-        gymnasium_engine.unfilmed(env, steps, watched(seen))
+        gymnasium_film.unfilmed(env, steps, watched(seen))
         return [], np.stack(seen)
 
 
