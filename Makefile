@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test slow lint
+.PHONY: setup demo test slow lint explorer-assets
 
 setup: $(VENV)/.ready
 
@@ -25,3 +25,7 @@ test: lint
 
 slow: setup
 	$(BIN)/python -m pytest -m slow
+
+# What `vgcrl explore` puts into its pages, from pinned npm packages; needs node and npm.
+explorer-assets:
+	cd tools/explorer-assets && npm install --no-package-lock --no-audit --no-fund --silent && node build.mjs

@@ -20,14 +20,14 @@ from vgcrl.envs import Broken, modules
 from vgcrl.errors import UsageError, hint
 from vgcrl.measure import target_states
 from vgcrl.measure.target_states import TOLERANCE, Experts
-from vgcrl.show.tables import Table, aligned, metrics_table
+from vgcrl.show.tables import Table, aligned, metrics_table, reached
 from vgcrl.training.config import DEFAULTS, EPISODES, FIELDS, KNOBS
 from vgcrl.training.fields import LARGEST, Kind, described, flag, help_of, kind_of, one_of
 from vgcrl.training.options import Options
 from vgcrl.use.experts import EXPERT, FIXED, experts
 
 SEARCHES = ("random", "asha", "optuna")
-LISTED = ("methods", "envs", "experiments", "targets")
+LISTED = ("methods", "envs", "experiments", "targets", "policies")
 
 
 class Parser(argparse.ArgumentParser):
@@ -154,7 +154,7 @@ def parser() -> Parser:
     resume.add_argument("dir", type=Path, metavar="DIR")
     resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
     evaluate = command("evaluate", "measure a run on held-out episodes")
-    evaluate.add_argument("dir", type=Path, metavar="DIR")
+    evaluate.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
     evaluate.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
     evaluate.add_argument(
         "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
@@ -167,6 +167,21 @@ def parser() -> Parser:
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
     report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+    explore = command("explore", "one HTML file in which one picks a goal and watches: no server, no network")
+    explore.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    explore.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
+    explore.add_argument("--open", action="store_true", help="open it in the browser")
+    film = command("film", "a film of some skills or goals side by side")
+    film.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    skills = _number(_several(int), "integers separated by commas")
+    film.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
+    goal = _number(_several(float), "numbers separated by commas")
+    film.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
+    film.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
+    film.add_argument("--seconds", type=_PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    film.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
+    film.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
+    film.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
     reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
     reproduce.add_argument("name", metavar="NAME|all")
     reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
@@ -211,7 +226,7 @@ def parser() -> Parser:
     )
     bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
-    for made in (train, resume, evaluate, expert, report):
+    for made in (train, resume, evaluate, expert, report, explore, film):
         imports(made)
     return top
 
@@ -231,10 +246,20 @@ def _finish(run: Any) -> int:
     if not _missing():
         from vgcrl.show.report import run_page, write
 
+        page = _page_beside(run)
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
+        print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}")
     else:
         print(f"run: {run.dir} (install vgcrl[report] for a report)")
     return 0
+
+
+def _page_beside(run: Any) -> Path | None:
+    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for."""
+    from vgcrl.show.explorer import explore
+    from vgcrl.show.explorer.worlds import POINT_MASSES
+
+    return explore(run.dir, None, _say) if run.config.env in POINT_MASSES else None
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -256,9 +281,10 @@ def _resume(args: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.training.logs import to_json
     from vgcrl.use.evaluate import evaluate_run
+    from vgcrl.use.policies import folder_of
 
     with redirect_stdout(sys.stderr):  # an environment may print
-        record = evaluate_run(args.dir, args.episodes, args.targets, _say)
+        record = evaluate_run(folder_of(args.dir), args.episodes, args.targets, _say)
     if args.json:
         print(to_json(record))
         return 0
@@ -283,6 +309,42 @@ def _print_experts(found: Experts, where: str) -> None:
     _print_table(["asked m/s", "achieved m/s", "after steps", ""], rows)
     missed = f"{int(found.missed.sum())} missed by more than {TOLERANCE} m/s"
     print(f"{len(found.states)} states of {len(rows)} experts, {missed}: {where}")
+
+
+def _explore(args: argparse.Namespace) -> int:
+    from vgcrl.show.explorer import explore
+    from vgcrl.use.policies import card, folder_of, is_shipped
+
+    folder, out, facts = folder_of(args.run), args.out, {}
+    if is_shipped(folder):
+        told = card(folder.name)
+        facts = {"name": folder.name, **{k: told[k] for k in ("about", "command", "measured")}}
+        out = out or Path(f"{folder.name}.html")
+    path = explore(folder, out, _say, **facts)
+    print(f"page: {path}")
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(path.absolute().as_uri())
+    return 0
+
+
+def _film(args: argparse.Namespace) -> int:
+    _need_report("film")
+    if args.skills is not None and args.goal is not None:
+        raise UsageError("--skills and --goal exclude each other; valid: one of them")
+    from vgcrl.show.film import Request, film, to_tensorboard
+    from vgcrl.use.policies import folder_of, is_shipped
+
+    folder = folder_of(args.run)
+    out = args.out or (Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif")
+    given = args.skills if args.goal is None else args.goal
+    if args.tensorboard and (is_shipped(folder) or out.suffix != ".gif"):
+        raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
+    print(f"film: {film(folder, out, Request(given, args.seconds, args.seed, args.tour), _say)}")
+    if args.tensorboard:
+        to_tensorboard(folder, out)
+    return 0
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -327,6 +389,16 @@ def _list(args: argparse.Namespace) -> int:
         from vgcrl.experiments import EXPERIMENTS
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
+    if args.what == "policies":
+        from vgcrl.use import policies
+
+        cards = {name: policies.card(name) for name in policies.names()}
+        rows = [
+            [n, c["method"], c["env"], f"{c['steps']:,}", reached(c["measured"]), c["about"]] for n, c in cards.items()
+        ]
+        _print_table(["policy", "method", "env", "steps", "measured", "what it does"], rows)
+        for name, told in cards.items():
+            print(f"{name}: {told['command']}")
     if args.what == "targets":
         for env, path in ((env, target_states.shipped(env)) for env in ENVS):
             if path is not None:
@@ -432,6 +504,8 @@ COMMANDS = {
     "evaluate": _evaluate,
     "experts": _experts,
     "report": _report,
+    "explore": _explore,
+    "film": _film,
     "reproduce": _reproduce,
     "sweep": _sweep,
     "list": _list,

@@ -50,15 +50,22 @@ TASKS = {
 RICH = ("cinert", "cvel", "qfrc_actuator")
 
 
-def load(task: Task) -> Any:
-    """The model, from Gymnasium's own file."""
+def model_file(task: Task) -> Path:
+    """Gymnasium's own file."""
     try:
         import gymnasium
+    except ImportError as error:
+        raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: pip install 'vgcrl[mujoco]'") from None
+    return Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / task.xml
 
+
+def load(task: Task) -> Any:
+    """The model, from Gymnasium's own file."""
+    path = model_file(task)
+    try:
         mujoco: Any = importlib.import_module("mujoco")
     except ImportError as error:
         raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: pip install 'vgcrl[mujoco]'") from None
-    path = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / task.xml
     quiet_mujoco()
     return mujoco.MjModel.from_xml_path(str(path))
 

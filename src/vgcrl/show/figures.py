@@ -15,21 +15,10 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator
 
-from vgcrl.envs import Vectorised
-from vgcrl.measure.rollout import sample_goals, trajectories
+from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
+from vgcrl.show.tables import LABELS
 from vgcrl.training.program import Program, RunState
-
-LABELS = {
-    "F": "F",
-    "lgr_z": "LGR(z)",
-    "lgr_s": "LGR(s)",
-    "lgr_v": "LGR_v(s)",
-    "spread_v": "velocity spread, m/s",
-    "spread_x": "spread of distance, m",
-    "log_q": "E[log q]",
-    "F_replay": "F on replay",
-}
 
 
 def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> np.ndarray:
@@ -37,8 +26,22 @@ def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], flo
     return np.array([[value(row) for row in line["seeds"]] for line in lines], float)
 
 
-def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s")) -> Figure:
-    """Each seed thin, their mean thick, over environment steps; a colour per setting. Dotted: F on replay, the mean."""
+def draw_scale(axis: Any, scale: Any) -> None:
+    """Chance and best as dashed lines; both are in the picture, so that noise does not look like learning."""
+    for level, name in ((scale.chance, "chance"), (scale.best, "best")):
+        if level is not None:
+            axis.axhline(level, color="grey", linestyle="--", linewidth=1)
+            axis.annotate(name, (0.99, level), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7)
+    axis.margins(y=0.12)
+
+
+def curves(
+    lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s"), known: dict[str, Any] | None = None
+) -> Figure:
+    """Each seed thin, their mean thick, over environment steps; a colour per setting. Dotted: F on replay, the mean.
+
+    `known` has the chance and best of each number, drawn where it is given.
+    """
     size = 3.6 * len(names), 2.8
     figure, (axes,) = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
     steps = [line["step"] for line in lines]
@@ -52,6 +55,8 @@ def curves(lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", 
         if name == "F":
             for i, group in enumerate(np.split(over_time(lines, lambda row: row["train"]["F"]), len(settings), axis=1)):
                 axis.plot(steps, group.mean(axis=1), ":", color=f"C{i}", linewidth=1.5)
+        if known and name in known:
+            draw_scale(axis, known[name])
         axis.xaxis.set_major_formatter(EngFormatter())
         axis.set(title=LABELS[name], xlabel="environment steps")
         axis.grid(alpha=0.3)
@@ -94,28 +99,33 @@ def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
     axis.imshow(picture, origin="lower", extent=(left, right, bottom, top), alpha=0.35, interpolation="nearest")
 
 
-def arena(program: Program, run: RunState, size: int = 121, goals: int = 20) -> Figure:
-    """What q makes of the arena, and where the policy goes: one trajectory per goal, coloured by its goal."""
+def plane(program: Program) -> tuple[int, ...] | None:
+    """Two dimensions of the observation in which a run can be drawn from above: positions, or all that q sees."""
+    features = program.config.feature_indices(program.spec)
+    pairs = [x for x in (program.spec.position, features) if len(x) == 2]
+    return pairs[0] if pairs and not program.spec.image else None
+
+
+def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) -> Figure:
+    """What q makes of the arena, and where the first run goes: one trajectory per goal, coloured by its goal."""
     figure, axis = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
-    key_goals, key_path = jax.random.split(run.key_evaluation)
+    run, across = jax.tree.map(lambda x: x[0], runs), list(plane(program) or ())
     discrete = isinstance(program.goals, Discrete)
-    z = (
-        jnp.arange(program.goals.dim)
-        if discrete
-        else sample_goals(current(program.goals, run.learner.q), key_goals, goals)
-    )
-    count = z.shape[0]
-    colours = palette(count)
-    if discrete:
+    sampled = partial(sample_goals, current(program.goals, run.learner.q), run.key_evaluation)
+    z = jnp.arange(program.goals.dim) if discrete else sampled(goals)
+    colours, labelled = palette(len(z)), discrete and is_planar(program)
+    if labelled:
         draw_labels(axis, program, run, size)
-    env = Vectorised(program.config.build_env(run.knobs), count)
-    path = jax.jit(lambda: trajectories(env, partial(program.best, run), z, key_path))()
-    for g in range(count):
-        axis.plot(path[:, g, 0], path[:, g, 1], color=colours[g], linewidth=1.2)
-        axis.plot(*path[-1, g, :2], "o", color=colours[g], markersize=5, markeredgecolor="black")
-    xlim, ylim = 1.03 * np.array(ranges(program))
-    axis.set(xlim=xlim, ylim=ylim, aspect="equal", xlabel="x", ylabel="y")
-    axis.set_title("most likely goal, and a trajectory per goal" if discrete else "a trajectory per goal", fontsize=10)
+    path = np.asarray(program.record_episodes(runs, z))[0][..., across]
+    for g, colour in enumerate(colours):
+        axis.plot(path[:, g, 0], path[:, g, 1], color=colour, linewidth=1.2)
+        axis.plot(*path[-1, g], "o", color=colour, markersize=5, markeredgecolor="black")
+    ends = np.array([[program.spec.low[i], program.spec.high[i]] for i in across])
+    if np.isfinite(ends).all():
+        axis.set(xlim=1.03 * ends[0], ylim=1.03 * ends[1])
+    names = ("x", "y") if program.spec.position == tuple(across) else [f"observation {i}" for i in across]
+    axis.set(aspect="equal" if np.isfinite(ends).all() else "auto", xlabel=names[0], ylabel=names[1])
+    axis.set_title("most likely goal, and a trajectory per goal" if labelled else "a trajectory per goal", fontsize=10)
     return figure
 
 

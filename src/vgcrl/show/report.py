@@ -15,13 +15,16 @@ from matplotlib.figure import Figure
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
 from vgcrl.show import figures, filmstrip
+from vgcrl.show.scales import explained, scales
 from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training import trainer
 from vgcrl.training.logs import read_lines
+from vgcrl.training.program import Program
 
 CURVES = (
-    "Thin: seeds. Thick: their mean. Dotted: F of the examples learned from last, from replay; where that is far above "
-    "F in fresh episodes, q knows the episodes it has seen rather than the goals."
+    "Thin: seeds. Thick: their mean. Dashed: chance, and the best there is. Dotted: F of the examples learned from "
+    "last, in replay; where that is far above F in fresh episodes, q knows the episodes it has seen rather than the "
+    "goals."
 )
 
 
@@ -32,6 +35,7 @@ class Section(NamedTuple):
     figure: str = ""
     caption: str = ""
     verdict: bool = False
+    link: str = ""  # a file beside the report
 
 
 class Page(NamedTuple):
@@ -56,6 +60,16 @@ def svg(figure: Figure) -> str:
     return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
 
 
+def watch(folder: Path, program: Program) -> list[Section]:
+    """Where the run can be seen moving: its page where there is one, else the command that makes it."""
+    if (folder / "explore.html").exists():
+        text = "Pick a goal and watch: explore.html, beside this report."
+        return [Section("Watch it", text, link="explore.html")]
+    if filmstrip.is_body(program):
+        return [Section("Watch it", f"`vgcrl explore {folder}` writes a page in which one picks a goal and watches.")]
+    return []
+
+
 def run_page(folder: Path) -> Page:
     program, runs, counters = trainer.restore(folder, lambda text: None)
     config, lines = program.config, read_lines(folder / "metrics.jsonl")
@@ -64,14 +78,16 @@ def run_page(folder: Path) -> Page:
             f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
         )
     first = jax.tree.map(lambda x: x[0], runs)
+    known = scales(program)
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
     names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
     sections = [
-        Section("Metrics at the last evaluation", table=metrics_table(lines[-1])),
-        Section("Learning curves", figure=svg(figures.curves(lines, names)), caption=CURVES),
+        Section("What it reached", table=metrics_table(lines[-1]) if config.swept else explained(lines[-1], known)),
+        Section("Learning curves", figure=svg(figures.curves(lines, names, known)), caption=CURVES),
+        *watch(folder, program),
     ]
-    if figures.is_planar(program):
-        sections.append(Section("The arena", figure=svg(figures.arena(program, first)), caption=f"Seed {config.seed}."))
+    if figures.plane(program):
+        sections.append(Section("The arena", figure=svg(figures.arena(program, runs)), caption=f"Seed {config.seed}."))
     if filmstrip.is_body(program):
         caption = f"Seed {config.seed}: of up to 50 skills the slowest, the fastest and some in between."
         sections.append(Section("Skills", figure=svg(filmstrip.skills(program, first)), caption=caption))

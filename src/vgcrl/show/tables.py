@@ -4,6 +4,23 @@ from typing import Any, NamedTuple
 
 from vgcrl.training import summary
 
+# Names as in the paper; others as a reader may say them.
+LABELS = {
+    "F": "F",
+    "lgr_z": "LGR(z)",
+    "lgr_s": "LGR(s)",
+    "lgr_v": "LGR_v(s)",
+    "spread_v": "velocity spread, m/s",
+    "spread_x": "spread of distance, m",
+    "log_q": "E[log q]",
+    "F_replay": "F on replay",
+    "lgr_z_steps": "LGR(z) of all steps",
+    "success": "places reached",
+    "success_end": "reached at the end",
+    "time_near": "time near",
+    "distance_left": "distance left, m",
+}
+
 
 class Table(NamedTuple):
     columns: list[str]
@@ -31,6 +48,12 @@ def with_interval(mean: float | None, ci: list[float] | None) -> str:
     return f"{number(mean)} ± {number((ci[1] - ci[0]) / 2)}"
 
 
+def reached(measured: dict[str, float]) -> str:
+    """What a policy reaches, in a few words."""
+    shown = [name for name in ("F", "lgr_z", "lgr_s", "lgr_v", "success") if name in measured]
+    return ", ".join(f"{LABELS[name]} {number(measured[name])}" for name in shown)
+
+
 def metrics_table(record: dict[str, Any]) -> Table:
     """Every run, then the mean over seeds, of each setting where there are several."""
     groups = record.get("settings", [record])
@@ -44,4 +67,4 @@ def metrics_table(record: dict[str, Any]) -> Table:
     for group in groups:
         cells = (with_interval(group["mean"][n], group["ci95"][n]) for n in names)
         rows.append([label(group, "mean ± 95 %"), *cells])
-    return Table(["run", *names], rows)
+    return Table(["run", *(LABELS.get(name, name) for name in names)], rows)

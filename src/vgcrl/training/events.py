@@ -39,7 +39,7 @@ def _bytes_field(number: int, data: bytes) -> bytes:
 
 
 class Events:
-    """A TensorBoard event file of scalars: length-delimited protocol buffers, each with its checksum."""
+    """A TensorBoard event file of scalars and films: length-delimited protocol buffers, each with its checksum."""
 
     def __init__(self, folder: Path):
         make_folder(folder)
@@ -58,6 +58,13 @@ class Events:
             for name, value in values.items()
         )
         self._write(b"\x10" + _varint(step) + _bytes_field(5, summary))
+
+    def film(self, step: int, name: str, gif: bytes, size: tuple[int, int]) -> None:
+        """An animated GIF among the images; `size` is width and height."""
+        width, height = size
+        image = b"\x08" + _varint(height) + b"\x10" + _varint(width) + b"\x18" + _varint(3) + _bytes_field(4, gif)
+        value = _bytes_field(1, name.encode()) + _bytes_field(4, image)
+        self._write(b"\x10" + _varint(step) + _bytes_field(5, _bytes_field(1, value)))
 
     def close(self) -> None:
         self._file.close()

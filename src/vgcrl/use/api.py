@@ -22,6 +22,7 @@ from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, without
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import Run
+from vgcrl.use.policies import folder_of
 
 
 def make(env: str = "pointmass", **options: Any) -> Any:
@@ -97,9 +98,10 @@ class Policy:
 def load(run: str | Path, seed: int | None = None) -> Policy:
     """The policy of one seed of a run directory (the first unless told).
 
-    An environment of your own that is not installed is not imported because the run names it: import its module first.
+    `run` may also be the name of a policy that comes with the package: see `vgcrl list policies`. An environment of
+    your own that is not installed is not imported because the run names it: import its module first.
     """
-    program, runs, _ = trainer.restore(Path(run), lambda text: print(text, file=sys.stderr))
+    program, runs, _ = trainer.restore(folder_of(run), lambda text: print(text, file=sys.stderr))
     return policy_of(program, runs, seed)
 
 

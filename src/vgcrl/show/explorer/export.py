@@ -1,0 +1,109 @@
+"""A run as plain data for a page: what it is, its world, its goals, and policy and q of every seed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from vgcrl.envs import bodies
+from vgcrl.errors import UsageError
+from vgcrl.objective.goals import current
+from vgcrl.objective.methods import METHODS
+from vgcrl.show.explorer import networks, worlds
+from vgcrl.show.explorer.networks import Data
+from vgcrl.show.explorer.recorded import recorded_world
+from vgcrl.training import trainer
+from vgcrl.training.logs import read_lines
+from vgcrl.training.program import Program, RunState, without
+
+SHOWN = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)"}
+
+
+def _labels(program: Program) -> list[str]:
+    config = program.config
+    seeds = range(config.seed, config.seed + config.seeds)
+    knobs = [", ".join(f"{k.replace('_', ' ')} {setting[k]:g}" for k in config.swept) for setting in config.settings]
+    return [", ".join(filter(None, (f"seed {seed}", knob))) for knob in knobs for seed in seeds]
+
+
+def _policy(program: Program, run: RunState, label: str, setting: dict[str, Any]) -> Data:
+    """What acts, and q, of one run."""
+    view = worlds.projection(program, setting)
+    return {
+        "label": label,
+        "actor": networks.mlp(run.learner.agent.actor),
+        "posterior": networks.posterior(run.learner.q.q),
+        "standard": networks.standardiser(run.learner.q.standardise),
+        "projection": None if view is None else networks.tensor(view),
+        "goals": networks.goal_space(current(program.goals, run.learner.q)),
+    }
+
+
+def policies(program: Program, runs: RunState) -> list[Data]:
+    config, labels = program.config, _labels(program)
+    settings = [setting for setting in config.settings for _ in range(config.seeds)]
+
+    def one(i: int) -> RunState:
+        return jax.tree.map(lambda x: x[i], without(runs, "replay", "scene"))
+
+    return [_policy(program, one(i), label, settings[i]) for i, label in enumerate(labels)]
+
+
+def _goal_names(program: Program, features: tuple[int, ...], names: list[str]) -> list[str]:
+    if METHODS[program.config.method].bounded:
+        return [names[i] for i in features]
+    return [f"z{i + 1}" for i in range(program.goals.dim)]
+
+
+def meaning(program: Program, features: tuple[int, ...], place: list[int]) -> str:
+    """Of goals that are states: a place in the world, a velocity, or some state; else a latent goal."""
+    if not METHODS[program.config.method].bounded:
+        return "latent"
+    if place and features == tuple(place):
+        return "place"
+    return "velocity" if features == program.spec.velocity else "state"
+
+
+def measured(folder: Path) -> Data:
+    """The last evaluation: the mean of each number over seeds; nothing where there was none."""
+    lines = read_lines(folder / "metrics.jsonl")
+    return lines[-1]["mean"] if lines else {}
+
+
+def labelled(measured: dict[str, Any]) -> Data:
+    """Numbers under the names of the paper; those that say nothing of this run are left out."""
+    return {label: measured[name] for name, label in SHOWN.items() if measured.get(name) is not None}
+
+
+def describe(program: Program, runs: RunState, steps: int, measured: Data) -> Data:
+    """All that a page needs; raises UsageError where no page can show the world."""
+    config, features = program.config, program.config.feature_indices(program.spec)
+    foreign = not config.native and config.env not in bodies.TASKS
+    world = recorded_world(program, runs) if foreign else worlds.world(program)
+    return {
+        "method": config.method,
+        "env": config.env,
+        "q": METHODS[config.method].q,
+        "steps": steps,
+        "measured": measured,
+        "spec": worlds.specification(program),
+        "inputs": config.inputs,
+        "relative": features if config.relative_goals else (),
+        "features": features,
+        "sees": METHODS[config.method].posterior_input,
+        "meaning": meaning(program, features, world["place"]),
+        "goal_names": _goal_names(program, features, world["names"]),
+        "world": world,
+        "policies": [] if foreign else policies(program, runs),
+    }
+
+
+def export_run(folder: Path, warn: Callable[[str], None]) -> Data:
+    """A run folder for a page; raises UsageError where there is no policy."""
+    program, runs, counters = trainer.restore(folder, warn)
+    if program.config.gpi:
+        warn(f"--gpi {program.config.gpi}: the page acts for the goal itself, without the policies of other goals")
+    if not counters["step"]:
+        raise UsageError(f"{folder} has no policy yet; valid: a run that was trained")
+    return describe(program, runs, counters["step"], measured(folder))

@@ -1,0 +1,55 @@
+// One seed of a run: acts for a goal, finds the goal that stands for a state, and says what q thinks of a step.
+import { goalSpace } from "vgcrl/goals.js";
+import { INPUTS, mlp, tensor } from "vgcrl/networks.js";
+import { posterior } from "vgcrl/posteriors.js";
+
+const VIEWS = {
+  state: (see) => (s, action, after) => see(after),
+  action: (see) => (s, action) => Float32Array.from([...see(s), ...action]),
+  transition: (see) => (s, action, after) => Float32Array.from([...see(s), ...see(after)]),
+};
+
+export function policy(run, data) {
+  const [goals, actor] = [goalSpace(data.goals), mlp(data.actor)];
+  const q = posterior(data.posterior, goals);
+  const scale = INPUTS[run.inputs];
+  const width = run.spec.action_dim;
+  const units = data.standard && data.standard.map((x) => tensor(x).data); // mean and spread of the features
+  const see = (s) => Float32Array.from(run.features, (i, k) => (units ? (s[i] - units[0][k]) / units[1][k] : s[i]));
+  const view = VIEWS[run.sees](see);
+  const still = new Float32Array(width);
+  // A goal as the actor sees it: where it is, or how far from the state.
+  const seenFrom = (obs, z) => goals.embed(z).map((v, k) => (run.relative.length ? v - obs[run.relative[k]] : v));
+
+  // q of a step (s, a, s'); of a state alone it is at rest there.
+  const during = (s, action, after) => q && q.of(view(s, action, after));
+  const at = (s) => during(s, still, s);
+
+  return {
+    label: data.label,
+    goals,
+    hasPosterior: q !== null,
+    during,
+    at,
+    // The action in [−1, 1], without noise.
+    act: (obs, z) => actor(scale(Float32Array.from([...obs, ...seenFrom(obs, z)]))).subarray(0, width).map(Math.tanh),
+    // The goal that stands for a target state, seen from obs.
+    aim: (obs, target) => {
+      if (!q) throw new Error("this page does not know the posterior of this method, so a state cannot be a goal");
+      return goals.point(during(obs, still, target));
+    },
+    // The goal that stands for a state alone.
+    embed: (state) => goals.point(at(state)),
+    // Whether the goal of a target changes on the way: where q sees transitions.
+    aimsAnew: run.sees === "transition",
+    // Where log q − log p has an upper end.
+    best: q && !q.unbounded && goals.kind === "discrete" ? Math.log(goals.size) : undefined,
+    unbounded: Boolean(q && q.unbounded),
+    // log q(z|·) − log p(z), and the likeliest goal.
+    opinion: (s, action, after, z) => {
+      if (!q) return null;
+      const d = during(s, action, after);
+      return { value: d.logProb(z) - goals.logProb(z), mode: d.mode(), distribution: d };
+    },
+  };
+}

@@ -1,0 +1,114 @@
+"""Networks, goal spaces and posteriors as plain data for a page: float32 in base64, read by js/networks.js.
+
+Each table has a row per kind, and js/goals.js and js/posteriors.js have the same rows. A posterior without a row is
+not shown: the page acts, and says so.
+"""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vgcrl.objective.distributions import VonMisesFisher
+from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox, Visited
+from vgcrl.objective.networks import MLP
+from vgcrl.objective.posteriors.base import Standardiser
+from vgcrl.objective.posteriors.categorical import Classifier
+from vgcrl.objective.posteriors.displacement import Displacement
+from vgcrl.objective.posteriors.dynamics import SkillDynamics
+from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Constant, Gaussian, Identity, Matrix
+from vgcrl.objective.posteriors.mixture import GaussianMixture
+from vgcrl.objective.posteriors.nonparametric import SCALE, Similarity
+from vgcrl.objective.posteriors.vmf import Directional
+
+Data = dict[str, Any]
+
+
+def tensor(x: Any) -> Data:
+    """An array of any shape."""
+    values = np.asarray(x, "<f4")
+    return {"shape": list(values.shape), "f32": base64.b64encode(values.tobytes()).decode()}
+
+
+def layer(x: Any) -> Data:
+    """A linear layer, bounded or not, as the weight it multiplies with."""
+    return {"weight": tensor(x.effective()), "bias": tensor(x.bias)}
+
+
+def mlp(x: MLP) -> list[Data]:
+    return [layer(each) for each in x.layers]
+
+
+def _gaussian(q: Gaussian) -> Data:
+    def mean() -> Data:
+        if isinstance(q.mean, Identity):
+            return {"kind": "identity"}
+        if isinstance(q.mean, Matrix):
+            return {"kind": "matrix", "weight": tensor(q.mean.matrix())}
+        return {"kind": "head", **layer(q.mean)}
+
+    constant = isinstance(q.scale, Constant)
+    scale = {"constant": tensor(q.scale.value)} if constant else {"head": layer(q.scale.layer)}
+    trunk = [] if isinstance(q.trunk, Identity) else mlp(q.trunk.mlp)
+    return {"trunk": trunk, "mean": mean(), "scale": scale, "full": q.full, "robust": q.robust, "clip": LOG_STD_RANGE}
+
+
+def _mixture(q: GaussianMixture) -> Data:
+    heads = {"weights": layer(q.weights), "mean": layer(q.mean), "log_std": layer(q.log_std)}
+    return {"trunk": mlp(q.trunk.mlp), **heads, "components": q.components, "clip": LOG_STD_RANGE}
+
+
+def _directional(q: Directional) -> Data:
+    dim = q.direction.layers[-1].bias.shape[0]
+    log_norm, length, _ = VonMisesFisher(np.zeros(dim), q.kappa)._constants()  # ty: ignore[invalid-argument-type]
+    return {"net": mlp(q.direction), "kappa": q.kappa, "log_norm": log_norm, "length": length}
+
+
+def _dynamics(q: SkillDynamics) -> Data:
+    return {"model": _mixture(q.model), "scale": tensor(q.scale), "skills": q.skills}
+
+
+def _similarity(q: Similarity) -> Data | None:
+    """Pictures are not for this page."""
+    return {"net": mlp(q.net), "decoys": tensor(q.decoys), "scale": SCALE} if isinstance(q.net, MLP) else None
+
+
+POSTERIORS: dict[type, tuple[str, Callable[[Any], Data | None]]] = {
+    Classifier: ("categorical", lambda q: {"net": mlp(q.logits)}),
+    Gaussian: ("gaussian", _gaussian),
+    GaussianMixture: ("mixture", _mixture),
+    Directional: ("vmf", _directional),
+    SkillDynamics: ("dynamics", _dynamics),
+    Similarity: ("similarity", _similarity),
+    Displacement: ("displacement", lambda q: {"net": mlp(q.phi), "categories": q.categories}),
+}
+
+GOALS: dict[type, tuple[str, Callable[[Any], Data]]] = {
+    Discrete: ("discrete", lambda z: {"size": z.size}),
+    Box: ("box", lambda z: {"low": z.low, "high": z.high}),
+    TanhBox: ("tanh-box", lambda z: {}),
+    Sphere: ("sphere", lambda z: {}),
+    Normals: ("normals", lambda z: {}),
+    Visited: ("visited", lambda z: {"memory": tensor(z.memory)}),
+}
+
+
+def posterior(q: Any) -> Data | None:
+    """λ of q, or None where the page has no row for its kind."""
+    kind, describe = POSTERIORS.get(type(q), ("", lambda q: None))
+    data = describe(q)
+    return data and {"kind": kind, **data}
+
+
+def standardiser(x: Standardiser | None) -> list[Data] | None:
+    """Mean and spread of the features, where q sees them less the one in units of the other."""
+    if x is None:
+        return None
+    mean, square = np.asarray(x.mean, np.float32), np.asarray(x.square, np.float32)
+    return [tensor(mean), tensor(np.sqrt(np.maximum(square - mean**2, np.float32(1e-6))))]
+
+
+def goal_space(goals: GoalSpace) -> Data:
+    kind, describe = GOALS[type(goals)]
+    return {"kind": kind, "dim": goals.dim, "entropy": goals.entropy, **describe(goals)}

@@ -1,0 +1,76 @@
+"""One HTML file from a run: the template, its modules as an import map, data and assets gzipped."""
+
+import base64
+import gzip
+import html
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from vgcrl.files import atomic_write
+from vgcrl.show.explorer.export import export_run, labelled
+from vgcrl.show.explorer.networks import Data
+from vgcrl.training.logs import to_json
+
+LARGEST = 8_000_000  # bytes of a page
+HERE = files("vgcrl.show.explorer")
+ASSETS = {"body": ("three.js", "mujoco.js", "mujoco.wasm"), "pointmass": (), "recorded": ()}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _packed(name: str, data: bytes) -> str:
+    """Gzipped bytes as an element of the page that no browser runs."""
+    return f'<script type="application/octet-stream" id="{name}">{_base64(data)}</script>\n'
+
+
+def modules() -> str:
+    """The import map: every file of js/ under the name that the others import."""
+    sources = {path.name: path.read_bytes() for path in (HERE / "js").iterdir() if path.name.endswith(".js")}
+    urls = {f"vgcrl/{name}": f"data:text/javascript;base64,{_base64(text)}" for name, text in sorted(sources.items())}
+    return json.dumps({"imports": urls})
+
+
+def credits(names: tuple[str, ...]) -> str:
+    found = json.loads((HERE / "assets" / "versions.json").read_text())
+    parts = sorted({found[f"{name}.gz"] for name in names})
+    return f"Parts: {', '.join(parts)}, with licences in the package." if parts else ""
+
+
+def render(run: Data) -> str:
+    names = ASSETS[run["world"]["kind"]]
+    carried = [_packed("run", gzip.compress(to_json(run).encode(), mtime=0))]
+    carried += [_packed(name, (HERE / "assets" / f"{name}.gz").read_bytes()) for name in names]
+    return Template((HERE / "page.html").read_text()).substitute(
+        title=html.escape(f"{run['method']} on {run['env']}"),
+        version=version("vgcrl"),
+        credits=credits(names),
+        style=(HERE / "page.css").read_text(),
+        assets="".join(carried),
+        modules=modules(),
+    )
+
+
+def fitting(run: Data, warn: Callable[[str], None]) -> str:
+    """A page of at most `LARGEST` bytes; where that takes it, without the last seeds."""
+    page, policies = render(run), run["policies"]
+    while len(page) > LARGEST and len(policies) > 1:
+        warn(f"left out to keep the page below {LARGEST / 1e6:.0f} MB: {policies[-1]['label']}")
+        policies = policies[:-1]
+        page = render({**run, "policies": policies})
+    return page
+
+
+def explore(folder: Path, out: Path | None, warn: Callable[[str], None], **facts: Any) -> Path:
+    """Write the page of a run folder, `explore.html` in it unless told; `facts` are said of it too."""
+    run = {**export_run(folder, warn), **facts}
+    page = fitting({**run, "measured": labelled(run["measured"])}, warn)
+    path = out or folder / "explore.html"
+    atomic_write(path, page)
+    return path

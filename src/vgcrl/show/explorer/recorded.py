@@ -1,0 +1,83 @@
+"""Episodes of a Gymnasium environment for a page: pictures where it draws itself, else curves of its observation."""
+
+import base64
+import io
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.envs import gymnasium_film
+from vgcrl.measure.rollout import sample_goals
+from vgcrl.objective.goals import Discrete, current
+from vgcrl.show.explorer import networks
+from vgcrl.show.explorer.networks import Data
+from vgcrl.training.program import Program, RunState, without
+
+GOALS = 8  # episodes on a page
+STEPS = 400  # at most, of each
+PICTURES = 120  # at most, of each
+WIDTH = 320  # pixels
+
+
+def _jpeg(picture: np.ndarray) -> str:
+    from PIL import Image
+
+    image, buffer = Image.fromarray(picture).convert("RGB"), io.BytesIO()
+    image.thumbnail((WIDTH, WIDTH))
+    image.save(buffer, "JPEG", quality=80)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _goals(program: Program, run: RunState) -> Any:
+    goals = program.goals
+    if isinstance(goals, Discrete):
+        return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, GOALS)).round().astype(np.int32))
+    return sample_goals(current(goals, run.learner.q), run.key_evaluation, GOALS)
+
+
+def _label(program: Program, z: Any) -> str:
+    if isinstance(program.goals, Discrete):
+        return f"skill {int(z)}"
+    return "z = " + ", ".join(f"{x:.2f}" for x in np.asarray(program.goals.show(z))[:4])
+
+
+def record(env: str, steps: int, act: Callable[[np.ndarray], np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+    """One episode: its pictures, none where the environment does not draw itself, and its observations."""
+
+    def watched(seen: list[np.ndarray]) -> Callable[[Any], np.ndarray]:
+        def look(obs: Any) -> np.ndarray:
+            seen.append(np.asarray(obs, np.float32).ravel())
+            return act(seen[-1])
+
+        return look
+
+    try:
+        seen: list[np.ndarray] = []
+        return gymnasium_film.filmed(env, steps, watched(seen)), np.stack(seen)
+    except gymnasium_film.NoPictures:
+        seen = []
+        gymnasium_film.unfilmed(env, steps, watched(seen))
+        return [], np.stack(seen)
+
+
+def episodes(program: Program, runs: RunState) -> list[Data]:
+    """Of the first run: a goal each, with its observations and, where the environment renders, pictures."""
+    run = jax.tree.map(lambda x: x[0], without(runs, "replay", "scene"))
+    best = jax.jit(lambda obs, z: program.best(run, obs, z))
+    steps, native, found = min(STEPS, program.config.horizon), program.spec.native, []
+    for z in _goals(program, run):
+        frames, seen = record(program.config.env, steps, lambda obs, z=z: native(np.asarray(best(obs, z))))
+        every = max(1, -(-len(frames) // PICTURES))
+        pictures = [_jpeg(frame) for frame in frames[::every]]
+        observations = networks.tensor(seen)
+        found.append({"label": _label(program, z), "observations": observations, "pictures": pictures, "every": every})
+    return found
+
+
+def recorded_world(program: Program, runs: RunState) -> Data:
+    """A world that a page plays back; it simulates nothing."""
+    names = [f"observation {i}" for i in range(program.spec.obs_dim)]
+    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs)}

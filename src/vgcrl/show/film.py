@@ -1,0 +1,224 @@
+"""Skills side by side as a film, with labels: .gif, .mp4, or .png with some moments below each other."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from vgcrl.envs import bodies, gymnasium_film
+from vgcrl.envs.mujoco_engine import Batch
+from vgcrl.errors import UsageError
+from vgcrl.measure.rollout import sample_goals
+from vgcrl.objective.goals import Box, Discrete, current
+from vgcrl.objective.methods import METHODS
+from vgcrl.show import figures, panels
+from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
+from vgcrl.training import trainer
+from vgcrl.training.events import Events
+from vgcrl.training.program import Program, RunState, without
+from vgcrl.training.run_folder import read_config, steps_done
+
+ENDINGS = (".gif", ".mp4", ".png")
+FPS = 20
+FONT = str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
+FEW, ACROSS, BAR, MOMENTS = 4, 4, 34, 6
+
+
+class Scenes(NamedTuple):
+    """What is filmed: a picture of each skill at each step, what to write over it, and how long a step takes."""
+
+    draw: panels.Draw
+    steps: int
+    seconds: float  # of a step
+    labels: list[str]
+
+
+def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax.Array:
+    """Goals as they are used inside: those given, or some that differ."""
+    goals = program.goals
+    if given is not None:
+        try:
+            return jnp.stack([goals.read(z) for z in given])
+        except ValueError as error:
+            what = "--skills" if isinstance(goals, Discrete) else "--goal"
+            raise UsageError(f"{what}: {error}; valid: goals of this run") from None
+    if isinstance(goals, Discrete):
+        return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, CANDIDATES)).round().astype(np.int32))
+    if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
+        signs = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
+        return jnp.asarray(0.6 * signs * np.array(goals.high, np.float32))
+    return sample_goals(current(goals, run.learner.q), run.key_evaluation, FEW)
+
+
+def _label(program: Program, z: Any) -> str:
+    """What a goal is, in the words of its features where it is a state."""
+    features, spec = program.config.feature_indices(program.spec), program.spec
+    if METHODS[program.config.method].bounded and len(features) < 3:
+        numbers = ", ".join(f"{x:.1f}" for x in np.asarray(z))
+        return f"velocity {numbers} m/s" if features == spec.velocity else f"to {numbers}"
+    return title(program.goals, z)
+
+
+def _act(program: Program, run: RunState) -> Callable[[Any, Any], np.ndarray]:
+    act = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
+    return lambda obs, z: np.asarray(act(obs, z))
+
+
+def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Request") -> Scenes:
+    config, task = program.config, bodies.TASKS[program.config.env]
+    steps, act, tour = round(ask.seconds / program.spec.seconds), _act(program, run), ask.tour
+    envs = Batch(task, 1, 1 if tour else len(z), horizon=steps + 1, positions=bool(config.positions))
+    keys = np.asarray(jax.random.key_data(run.key_evaluation))[None]
+    obs, path, each = envs.reset(keys), [envs.qpos.copy()], -(-steps // len(z))
+    for clock in range(steps):
+        now = z[clock // each][None] if tour else z
+        obs = envs.step(act(obs[0], now)[None], keys, clock).obs
+        path.append(envs.qpos.copy())
+    qpos = np.stack(path)
+    few = most_different(qpos[-1, :, 0] - qpos[0, :, 0], FEW) if free else np.arange(qpos.shape[1])
+    draw = (panels.rendered_body if ask.rendered else panels.drawn_body)(task, qpos[:, few])
+    names = [_label(program, each) for each in z]
+    shown = [", then ".join(names)] if tour else [names[i] for i in few]
+    return Scenes(draw, steps, program.spec.seconds, shown)
+
+
+def _planar(program: Program, runs: RunState, index: int, z: jax.Array) -> Scenes:
+    run = jax.tree.map(lambda x: x[index], runs)
+    path = np.asarray(program.record_episodes(runs, z))[index]
+    low, high = (np.array(x[:2]) for x in (program.spec.low, program.spec.high))
+    are_places = METHODS[program.config.method].bounded and program.config.feature_indices(program.spec)[:2] == (0, 1)
+    targets = np.asarray(z)[:, :2] if are_places else None
+    ground = None
+    if isinstance(program.goals, Discrete) and figures.is_planar(program):
+        colours = figures.palette(program.goals.dim)[np.asarray(figures.label_map(program, run))][..., :3]
+        ground = Image.fromarray((255 - 80 * (1 - colours[::-1])).astype(np.uint8))
+    draw = panels.arena(path[..., :2], low, high, targets, ground)
+    return Scenes(draw, len(path) - 1, program.spec.seconds, [_label(program, each) for each in z])
+
+
+def _foreign(program: Program, run: RunState, z: jax.Array, seconds: float) -> Scenes:
+    """The environment's own pictures."""
+    config, act = program.config, _act(program, run)
+    steps = min(round(seconds / program.spec.seconds), config.horizon)
+    try:
+        frames = [gymnasium_film.filmed(config.env, steps, lambda o, g=g: _native(program, act, o, g)) for g in z]
+    except gymnasium_film.NoPictures as error:
+        raise UsageError(f"{config.env} cannot be filmed: {error}; valid: one that renders rgb_array") from None
+    return Scenes(panels.pictures(frames), steps, program.spec.seconds, [_label(program, each) for each in z])
+
+
+def _native(program: Program, act: Any, obs: Any, z: Any) -> np.ndarray:
+    flat = np.asarray(obs, np.float32).reshape(1, -1)
+    return program.spec.native(act(flat, jnp.asarray(z)[None])[0])
+
+
+class Request(NamedTuple):
+    """What is asked of a film."""
+
+    given: Sequence[Any] | None = None  # goals; None: some that differ
+    seconds: float = 8.0
+    seed: int | None = None  # whose policy; None: the first
+    tour: bool = False  # one body pursues the goals one after the other
+    rendered: bool = False  # by MuJoCo's renderer
+
+
+def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
+    """Simulate the skills of one seed of a run."""
+    program, runs, _ = trainer.restore(folder, say)
+    config, given = program.config, ask.given
+    seed = config.seed if ask.seed is None else ask.seed
+    if not config.seed <= seed < config.seed + config.seeds:
+        raise UsageError(f"--seed {seed} is not in this run; valid: {config.seed} to {config.seed + config.seeds - 1}")
+    run = jax.tree.map(lambda x: x[seed - config.seed], without(runs, "replay", "scene"))
+    z = _chosen(program, run, given)
+    if config.env in bodies.TASKS:
+        return _body(program, run, z, len(z) > FEW and given is None, ask)
+    if ask.tour:
+        raise UsageError(f"--tour: {config.env} has no body that goes about; valid: HalfCheetah, Ant, Humanoid")
+    z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
+    if config.native and len(program.spec.position) >= 2:
+        return _planar(program, runs, seed - config.seed, z)
+    if config.native:
+        raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a body")
+    return _foreign(program, run, z[:FEW], ask.seconds)
+
+
+def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
+    """A panel under a bar with its goal and the time."""
+    sheet = Image.new("RGB", (panels.WIDTH, panels.HEIGHT + BAR), "#ffffff")
+    sheet.paste(scene.draw(frame, skill), (0, BAR))
+    pen, font = ImageDraw.Draw(sheet), ImageFont.truetype(FONT, 15)
+    pen.text((10, 8), minus(scene.labels[skill]), fill=HUES[skill % len(HUES)], font=font)
+    pen.text((panels.WIDTH - 10, 8), f"{frame * scene.seconds:.1f} s", fill=INK, font=font, anchor="ra")
+    return sheet
+
+
+def _tiled(images: list[Image.Image], across: int) -> Image.Image:
+    width, height = images[0].size
+    sheet = Image.new("RGB", (width * min(across, len(images)), height * math.ceil(len(images) / across)), "#ffffff")
+    for i, image in enumerate(images):
+        sheet.paste(image, (width * (i % across), height * (i // across)))
+    return sheet
+
+
+def frames(scene: Scenes) -> list[Image.Image]:
+    every = max(1, round(1 / FPS / scene.seconds))
+    skills = range(len(scene.labels))
+    return [_tiled([_labelled(scene, t, k) for k in skills], ACROSS) for t in range(0, scene.steps + 1, every)]
+
+
+def _write_mp4(images: list[Image.Image], path: Path, fps: float) -> None:
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise UsageError(f"{path} needs imageio-ffmpeg; valid: pip install 'vgcrl[film]', or a .gif") from None
+    size = 2 * (images[0].width // 2), 2 * (images[0].height // 2)
+    writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
+    writer.send(None)
+    for image in images:
+        writer.send(np.ascontiguousarray(np.asarray(image.crop((0, 0, *size)))))
+    writer.close()
+
+
+def write(scene: Scenes, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    every = max(1, round(1 / FPS / scene.seconds))
+    if path.suffix == ".png":
+        moments = np.linspace(0, scene.steps, MOMENTS).round().astype(int)
+        _tiled([_labelled(scene, int(t), k) for k in range(len(scene.labels)) for t in moments], MOMENTS).save(path)
+        return path
+    images, pause = frames(scene), every * scene.seconds
+    if path.suffix == ".mp4":
+        _write_mp4(images, path, 1 / pause)
+        return path
+    few = [image.quantize(64, method=Image.Quantize.FASTOCTREE) for image in images]
+    few[0].save(path, save_all=True, append_images=few[1:], duration=round(1000 * pause), loop=0, optimize=False)
+    return path
+
+
+def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None]) -> Path:
+    """Write the film of a run folder; the ending of `path` says which kind."""
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"--out {path} has an unknown ending; valid: {', '.join(ENDINGS)}")
+    if not 0 < ask.seconds <= 600:
+        raise UsageError(f"--seconds {ask.seconds:g} is out of range; valid: a positive number up to 600")
+    is_body = read_config(folder).env in bodies.TASKS
+    rendered = is_body and panels.choose_gl()
+    if is_body and not rendered:
+        say("no OpenGL renders here (EGL, OSMesa): bodies are drawn flat")
+    return write(scenes(folder, ask._replace(rendered=rendered), say), path)
+
+
+def to_tensorboard(folder: Path, gif: Path) -> None:
+    """A film among the images of a run's events, at the step its policy was saved."""
+    with Image.open(gif) as picture:
+        size = picture.size
+    events = Events(folder / "events")
+    events.film(steps_done(folder), "film", gif.read_bytes(), size)
+    events.close()

@@ -1,0 +1,157 @@
+"""One frame of one skill as a picture: a body by MuJoCo's renderer or by our own drawing, a point mass in its arena."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from vgcrl.envs import bodies
+from vgcrl.envs.bodies import Task
+from vgcrl.show.filmstrip import CAMERAS, FLOOR, HUES, TILE, capsules, tiles
+
+WIDTH, HEIGHT = 360, 300
+FINE = 2  # drawn so many times larger, then made smooth
+SPAN = {1: 2.8, 2: 3.2}  # metres across, by the dimensions a body moves about in
+Draw = Callable[[int, int], Image.Image]  # frame, skill -> picture
+
+PROBE = (
+    "import mujoco; m = mujoco.MjModel.from_xml_string('<mujoco/>'); d = mujoco.MjData(m); mujoco.mj_forward(m, d); "
+    "r = mujoco.Renderer(m, 16, 16); r.update_scene(d); r.render()"
+)
+
+
+def choose_gl() -> bool:
+    """Whether MuJoCo can render here: tried in a process of its own, since a broken GL may end one.
+
+    MuJoCo reads which GL to use when it is imported; where it was before, only a choice of the user's counts.
+    """
+    asked = os.environ.get("MUJOCO_GL")
+    if "mujoco" in sys.modules and not asked:
+        return False
+    for name in [asked] if asked else ["egl", "osmesa"]:
+        environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
+        tried = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, timeout=120)
+        if tried.returncode == 0:
+            os.environ.update(environment)
+            return True
+    return False
+
+
+def _outlined(pen: ImageDraw.ImageDraw, ends: np.ndarray, radius: float, colour: tuple[int, ...]) -> None:
+    """A thick line with round ends, and a darker edge."""
+    dark = tuple(int(0.62 * c) for c in colour)
+    for r, fill in ((radius + FINE, dark), (radius, colour)):
+        pen.line([*map(tuple, ends)], fill=fill, width=max(1, round(2 * r)))
+        for x, y in ends:
+            pen.ellipse((x - r, y - r, x + r, y + r), fill=fill)
+
+
+def _rgb(colour: str) -> np.ndarray:
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
+
+
+def drawn_body(task: Task, qpos: np.ndarray) -> Draw:
+    """Our own drawing, of qpos (frame, skill, nq): the camera follows over a floor of 1 m tiles."""
+    model, view = bodies.load(task), CAMERAS[task.places]
+    ends, radius = capsules(model, qpos)
+    here = qpos[..., :2] * (np.arange(2) < task.places)
+    scale, size = FINE * WIDTH / SPAN[task.places], np.array([WIDTH, HEIGHT]) * FINE
+    reach = np.array([SPAN[task.places], 2.5])
+
+    def flat(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """World to pixels; a little above the floor is in the middle."""
+        away = points - np.append(centre, 0.6)
+        return size / 2 + (away @ view[:2].T) * [scale, -scale]
+
+    def on_floor(corners: np.ndarray, centre: np.ndarray) -> list[tuple[float, ...]]:
+        return [tuple(p) for p in flat(np.concatenate([corners, np.zeros((len(corners), 1))], axis=1), centre)]
+
+    def draw(frame: int, skill: int) -> Image.Image:
+        centre, hue = here[frame, skill], _rgb(HUES[skill % len(HUES)])
+        image = Image.new("RGB", tuple(size), "#ffffff")
+        pen = ImageDraw.Draw(image)
+        low, high = centre - reach, centre + reach
+        whole = np.array([low, [high[0], low[1]], high, [low[0], high[1]]])
+        pen.polygon(on_floor(whole, centre), fill=FLOOR)
+        for tile in tiles(low, high):
+            pen.polygon(on_floor(tile, centre), fill=TILE)
+        line = np.array([[-0.03, low[1]], [0.03, low[1]], [0.03, high[1]], [-0.03, high[1]]])
+        if low[0] < 0 < high[0]:
+            pen.polygon(on_floor(line, centre), fill=tuple(int(x) for x in hue))
+        limbs = ends[frame, skill]
+        for limb, r in zip(limbs, radius, strict=True):
+            shadow = flat(limb * [1, 1, 0], centre)
+            pen.line([*map(tuple, shadow)], fill="#cfccc4", width=max(1, round(1.6 * r * scale)))
+        depth = (limbs @ view[2]).mean(axis=-1)
+        far = (depth - depth.min()) / max(np.ptp(depth), 1e-9)
+        for i in np.argsort(-depth, kind="stable"):
+            colour = tuple(int(x) for x in 255 - (1 - 0.45 * far[i]) * (255 - hue))
+            _outlined(pen, flat(limbs[i], centre), radius[i] * scale, colour)
+        return image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+
+    return draw
+
+
+def rendered_body(task: Task, qpos: np.ndarray) -> Draw:
+    """By MuJoCo's renderer; `choose_gl` has found that it works."""
+    mujoco: Any = importlib.import_module("mujoco")
+    model = bodies.load(task)
+    data, renderer = mujoco.MjData(model), mujoco.Renderer(model, HEIGHT, WIDTH)
+    camera = mujoco.MjvCamera()
+    camera.distance, camera.azimuth, camera.elevation = 4.5, 90 if task.places == 1 else 120, -18
+
+    def draw(frame: int, skill: int) -> Image.Image:
+        data.qpos[:] = qpos[frame, skill]
+        mujoco.mj_forward(model, data)
+        camera.lookat[:] = [*data.qpos[: task.places], 0.0, 0.6][:2] + [0.6]
+        renderer.update_scene(data, camera)
+        return Image.fromarray(renderer.render())
+
+    return draw
+
+
+def arena(places: np.ndarray, low: np.ndarray, high: np.ndarray, goals: np.ndarray | None, ground: Any = None) -> Draw:
+    """Point masses at places (frame, skill, 2) in an arena from above; `goals` (skill, 2) where they are places."""
+    side, edge = FINE * min(WIDTH, HEIGHT) - 60 * FINE, 30 * FINE
+    left = (FINE * WIDTH - side) / 2
+
+    def pixel(place: np.ndarray) -> tuple[float, float]:
+        x, y = (place - low) / (high - low)
+        return left + x * side, edge + (1 - y) * side
+
+    def disc(pen: ImageDraw.ImageDraw, at: tuple[float, float], r: float, **how: Any) -> None:
+        pen.ellipse((at[0] - r, at[1] - r, at[0] + r, at[1] + r), **how)
+
+    def draw(frame: int, skill: int) -> Image.Image:
+        hue = HUES[skill % len(HUES)]
+        image = Image.new("RGB", (FINE * WIDTH, FINE * HEIGHT), FLOOR)
+        pen = ImageDraw.Draw(image)
+        box = (left, edge, left + side, edge + side)
+        pen.rectangle(box, fill="#ffffff")
+        if ground is not None:
+            image.paste(ground.resize((int(side), int(side))), (int(left), int(edge)))
+        pen.rectangle(box, outline="#c9c4b6", width=FINE)
+        if goals is not None:
+            disc(pen, pixel(goals[skill]), 9 * FINE, outline="#1f8a5b", width=2 * FINE)
+        path = [pixel(place) for place in places[: frame + 1, skill]]
+        if len(path) > 1:
+            pen.line(path, fill=hue, width=2 * FINE, joint="curve")
+        disc(pen, path[-1], 7 * FINE, fill=hue, outline="#ffffff", width=FINE)
+        return image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+
+    return draw
+
+
+def pictures(frames: list[list[np.ndarray]]) -> Draw:
+    """Frames that an environment drew itself, per skill; the last stands still where an episode ended early."""
+
+    def draw(frame: int, skill: int) -> Image.Image:
+        shown = frames[skill][min(frame, len(frames[skill]) - 1)]
+        return Image.fromarray(np.asarray(shown, np.uint8)).convert("RGB").resize((WIDTH, HEIGHT))
+
+    return draw

@@ -1,0 +1,120 @@
+"""What each number of an evaluation means: its name in the paper, chance, best, and which way is better."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.envs import bodies
+from vgcrl.measure import target_states
+from vgcrl.measure.places import RADIUS
+from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox
+from vgcrl.objective.types import key_of_seed
+from vgcrl.show.tables import Table, number, with_interval
+from vgcrl.training.program import Program
+
+STARTS = 1000  # drawn to know what standing still scores
+MOST_SEEDS = 6  # that have a column of their own
+
+
+class Scale(NamedTuple):
+    label: str
+    what: str
+    higher: bool  # is better
+    chance: float | None = None
+    best: float | None = None
+    chance_is: str = ""  # where it is not plain guessing
+
+
+def variance(goals: GoalSpace) -> float | None:
+    """LGR(z) of a q that knows nothing and answers with the middle of the prior; on a sphere, with any direction."""
+    table: dict[type, Callable[[Any], float]] = {
+        Box: lambda z: float(np.mean((np.array(z.high) - np.array(z.low)) ** 2) / 12),
+        TanhBox: lambda z: 1 / 3,
+        Sphere: lambda z: 2 / z.dim,
+        Normals: lambda z: 1.0,
+    }
+    return table[type(goals)](goals) if type(goals) in table else None
+
+
+def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where episodes start, and the target states of LGR(s), as evaluations have them; None where that takes long."""
+    config, spec, task = program.config, program.spec, bodies.TASKS.get(program.config.env)
+    if task:
+        found = target_states.for_spec(config.env, spec)
+        if found is None or task.rich:
+            return None
+        start = np.zeros(spec.obs_dim, np.float32)
+        start[list(spec.position)] = bodies.load(task).qpos0[-len(spec.position) :]
+        return start[None], np.asarray(found)
+    if not config.native:
+        return None
+    reset = jax.jit(jax.vmap(lambda key: config.build_env().reset(key)[1]))
+    keys = jnp.stack([jax.random.split(key_of_seed(i), STARTS) for i in range(2)])
+    return np.asarray(reset(keys[0])), np.asarray(reset(keys[1]))
+
+
+def middle_or_still(program: Program, dims: slice | list[int]) -> tuple[float, str] | None:
+    """What the better of two policies that know nothing scores: always ending in the middle, and standing still."""
+    found = starts_and_targets(program)
+    if found is None:
+        return None
+    start, target = (np.asarray(x, np.float64)[:, dims] for x in found)
+    still = float(np.mean(np.sum((target[:, None] - start[None, :50]) ** 2, axis=-1)))
+    middle = float(np.sum(np.var(target, axis=0)))
+    return (middle, "always ending in the middle") if middle < still else (still, "standing still")
+
+
+def _goal_scale(goals: GoalSpace) -> Scale:
+    if isinstance(goals, Discrete):
+        return Scale("LGR(z)", "share of goals that q reads off the final state", True, 1 / goals.dim, 1.0)
+    return Scale("LGR(z)", "squared distance of the goal from the mode of q at the end", False, variance(goals), 0.0)
+
+
+def _state_scale(label: str, what: str, known: tuple[float, str] | None) -> Scale:
+    chance, name = known if known else (None, "")
+    return Scale(label, what, False, chance, 0.0, name)
+
+
+def scales(program: Program) -> dict[str, Scale]:
+    """Of the numbers that say something of this run, in the order in which a reader wants them."""
+    goals, spec = program.goals, program.spec
+    transition = program.config.posterior in ("lsd", "metra", "metra-discrete", "csf")
+    certain = math.log(goals.dim) if isinstance(goals, Discrete) and not transition else None
+    found = {
+        "F": Scale("F", "E[log q(z|s) − log p(z)], in nats", True, 0.0, certain),
+        "lgr_z": _goal_scale(goals),
+        "lgr_s": _state_scale(
+            "LGR(s)", "squared distance of the final state from a target", middle_or_still(program, slice(None))
+        ),
+    }
+    if program.config.env in bodies.TASKS:
+        known = middle_or_still(program, list(spec.velocity))
+        found["lgr_v"] = _state_scale("LGR_v", "the same of the velocity alone, (m/s)²", known)
+        found["spread_v"] = Scale("spread of velocity", "standard deviation over episodes, m/s", True, 0.0)
+    found["coverage"] = Scale("coverage", "cells of 1 m that any skill entered", True)
+    found["success"] = Scale("places reached", f"share of places that were come within {RADIUS} m of", True, None, 1.0)
+    found["distance_left"] = Scale("distance left", "from the place asked for, at the end, m; median", False, None, 0.0)
+    return found
+
+
+def explained(record: dict[str, Any], known: dict[str, Scale]) -> Table:
+    """A row for each number of an evaluation of one setting: what it is, chance and best beside it."""
+    seeds = record["seeds"]
+    shown = [name for name in known if any(row.get(name) is not None for row in seeds)]
+    several, few = len(seeds) > 1, len(seeds) <= MOST_SEEDS
+
+    def row(name: str) -> list[str]:
+        scale = known[name]
+        mean = with_interval(record["mean"][name], record["ci95"][name])
+        each = [number(row[name]) for row in seeds] if few and several else []
+        what = scale.what + (f" (chance: {scale.chance_is})" if scale.chance_is else "")
+        way = "higher" if scale.higher else "lower"
+        return [f"{scale.label}: {what}", mean, number(scale.chance), number(scale.best), way, *each]
+
+    heads = [f"seed {row['seed']}" for row in seeds] if few and several else []
+    first = "mean ± 95 %" if several else "value"
+    return Table(["", first, "chance", "best", "better is", *heads], [row(name) for name in shown])

@@ -1,0 +1,90 @@
+"""Policies that come with the package: each a run folder without checkpoints, and a card that says what it is.
+
+`data/policies/NAME/` has config.json and policy.safetensors, as `vgcrl train` writes them, of one seed, and card.json:
+what it does, the command that trained it, steps, and what was measured. `ship` makes such a folder from a run.
+"""
+
+import dataclasses
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from vgcrl.errors import UsageError, hint
+from vgcrl.files import atomic_write
+from vgcrl.training import checkpoint, trainer
+from vgcrl.training.config import FIELDS, Config
+from vgcrl.training.fields import flag, spoken
+from vgcrl.training.logs import read_lines
+from vgcrl.training.options import Options
+from vgcrl.training.program import policy
+from vgcrl.training.resolve import resolve
+from vgcrl.training.run_folder import write_config
+
+SHIPPED = Path(str(files("vgcrl") / "data" / "policies"))
+MEASURED = ("F", "log_q", "lgr_z", "lgr_s", "lgr_v", "spread_v")
+
+
+def names() -> list[str]:
+    """Of all that come with the package."""
+    return sorted(path.parent.name for path in SHIPPED.glob("*/card.json"))
+
+
+def card(name: str) -> dict[str, Any]:
+    """about, command, steps, seed, hardware, and `measured`: the last evaluation of that seed."""
+    return json.loads((SHIPPED / name / "card.json").read_text())
+
+
+def folder_of(run: str | Path) -> Path:
+    """The folder of a run, or of a policy that comes with the package where there is no such folder."""
+    path = Path(run)
+    if path.exists() or path.parent != Path("."):
+        return path
+    if str(run) in names():
+        return SHIPPED / str(run)
+    near = hint(str(run), names())
+    raise UsageError(f"{run} is neither a folder nor a policy{near}; valid: a run folder, or {', '.join(names())}")
+
+
+def is_shipped(folder: Path) -> bool:
+    return folder.parent == SHIPPED
+
+
+def train_command(config: Config) -> str:
+    """The command that asks for a configuration: what is not as it would be anyway."""
+    usual = resolve(Options(method=config.method, env=config.env, steps=config.steps))
+    rest = [name for name in FIELDS if name not in ("method", "env", "steps", "engine")]
+    asked = {k: getattr(config, k) for k in ("env", "steps")}
+    asked |= {k: getattr(config, k) for k in rest if getattr(config, k) != getattr(usual, k)}
+    return " ".join([f"vgcrl train {config.method}", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
+
+
+def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path = SHIPPED) -> Path:
+    """A folder to ship, of one seed of a run: the one told, or the one with the best F at the last evaluation."""
+    program, runs, counters = trainer.restore(run, print)
+    config, lines = program.config, read_lines(run / "metrics.jsonl")
+    if config.swept or not lines:
+        raise UsageError(f"{run} cannot be shipped; valid: a run of one setting that was evaluated")
+    rows = lines[-1]["seeds"]
+    chosen = max(rows, key=lambda row: row["F"]) if seed is None else next(r for r in rows if r["seed"] == seed)
+    index, out = rows.index(chosen), into / name
+    one = dataclasses.replace(config, seeds=1, seed=chosen["seed"])
+    out.mkdir(parents=True, exist_ok=True)
+    write_config(out, one)
+    kept = policy(config, runs)
+    best = jax.tree.map(lambda x: x[index : index + 1], kept)
+    checkpoint.save_policy(out, counters["step"], best, counters, config=one.to_json())
+    facts = {
+        "about": about,
+        "command": train_command(config),
+        "method": config.method,
+        "env": config.env,
+        "steps": counters["step"],
+        "seed": chosen["seed"],
+        "hardware": lines[-1].get("hardware"),
+        "measured": {k: chosen[k] for k in MEASURED if chosen.get(k) is not None},
+    }
+    atomic_write(out / "card.json", json.dumps(facts, indent=2) + "\n")
+    return out

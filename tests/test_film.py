@@ -1,0 +1,96 @@
+"""Films of skills: how many frames, which goals, and what cannot be filmed."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from untrained import untrained
+from vgcrl.cli import main
+from vgcrl.show import panels
+from vgcrl.show.film import Request, film
+
+
+@pytest.fixture(scope="module")
+def skills(tmp_path_factory):
+    return untrained(tmp_path_factory.mktemp("skills"), "diayn", horizon=20)
+
+
+@pytest.fixture(scope="module")
+def body(tmp_path_factory):
+    return untrained(tmp_path_factory.mktemp("body"), "gcrl", env="HalfCheetah", features="velocity")
+
+
+def test_a_gif_has_a_frame_for_each_step_and_a_panel_for_each_skill(skills, tmp_path, capsys):
+    out = tmp_path / "film.gif"
+    assert main(["film", str(skills), "--skills", "0,3,7", "--out", str(out)]) == 0
+    with Image.open(out) as found:
+        assert found.n_frames == 21
+        assert found.width == 3 * panels.WIDTH
+    assert str(out) in capsys.readouterr().out
+
+
+def test_a_body_is_drawn_without_opengl_and_moves(body, tmp_path, monkeypatch):
+    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    said = []
+    path = film(body, tmp_path / "film.png", Request([(1.0,), (-1.0,)], seconds=0.5), said.append)
+    with Image.open(path) as found:
+        assert found.height > 2 * panels.HEIGHT
+        pixels = np.asarray(found.convert("RGB"), float)
+    first, last = pixels[:, : panels.WIDTH], pixels[:, -panels.WIDTH :]
+    assert np.abs(first - last).mean() > 1
+    assert "drawn flat" in said[0]
+
+
+def test_an_mp4_is_a_film(body, tmp_path, monkeypatch):
+    pytest.importorskip("imageio_ffmpeg")
+    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    path = film(body, tmp_path / "film.mp4", Request([(1.0,)], seconds=0.5), print)
+    assert path.read_bytes()[4:8] == b"ftyp"
+
+
+def test_on_a_tour_one_body_pursues_all_goals(body, tmp_path, monkeypatch):
+    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    path = film(body, tmp_path / "tour.gif", Request([(1.0,), (-1.0,)], seconds=0.5, tour=True), print)
+    with Image.open(path) as found:
+        assert found.width == panels.WIDTH
+
+
+def test_tensorboard_reads_the_film(skills, tmp_path):
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    out = tmp_path / "film.gif"
+    assert main(["film", str(skills), "--skills", "1", "--out", str(out), "--tensorboard"]) == 0
+    (path,) = (skills / "events").iterdir()
+    values = [(e.step, v.tensor.string_val) for e in EventFileLoader(str(path)).Load() for v in e.summary.value]
+    ((step, (width, height, gif)),) = values
+    assert (step, int(width), int(height)) == (640, panels.WIDTH, panels.HEIGHT + 34)
+    assert gif == out.read_bytes()
+
+
+BAD = {
+    "tensorboard": (["--tensorboard", "--out", "film.png"], ".gif"),
+    "ending": (["--out", "film.avi"], ".gif"),
+    "skill": (["--skills", "0,99"], "from 0 to 9"),
+    "seconds": (["--seconds", "0"], "positive"),
+    "seed": (["--seed", "9"], "0 to 1"),
+    "both": (["--skills", "0", "--goal", "1,2"], "one of them"),
+    "tour": (["--tour"], "Ant"),
+}
+
+
+@pytest.mark.parametrize("wrong", BAD)
+def test_bad_input_is_one_line(wrong, skills, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    options, valid = BAD[wrong]
+    assert main(["film", str(skills), *options]) == 2
+    said = capsys.readouterr().err.strip()
+    assert said.count("\n") == 0
+    assert valid in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_renders_it_says_so(tmp_path, capsys):
+    folder = untrained(tmp_path / "run", "diayn", env="Pendulum-v1", goal_dim=2)
+    code = main(["film", str(folder), "--seconds", "1", "--out", str(tmp_path / "film.gif")])
+    said = capsys.readouterr().err
+    assert code == 0 or (code == 2 and "rgb_array" in said)  # it draws itself where pygame is installed

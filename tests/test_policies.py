@@ -1,0 +1,54 @@
+"""Policies that come with the package: each works at once, and its card is true."""
+
+import json
+
+import numpy as np
+import pytest
+
+import vgcrl
+from untrained import untrained
+from vgcrl.cli import main, parse
+from vgcrl.errors import UsageError
+from vgcrl.training.logs import append_line
+from vgcrl.use import policies
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_each_acts_and_says_what_it_is(name):
+    policy, card = vgcrl.load(name), policies.card(name)
+    assert (policy.config.method, policy.config.env) == (card["method"], card["env"])
+    state = np.zeros(policy.spec.obs_dim)
+    action = policy.act(state, goal_state=state)
+    assert action.shape == (policy.spec.action_dim,)
+    assert np.isfinite(action).all()
+    assert parse(card["command"].split()[1:]).method == card["method"]
+    assert card["steps"] > 0
+    assert {"F", "lgr_z"} <= card["measured"].keys()
+    assert card["about"]
+
+
+def test_the_list_names_all_of_them(capsys):
+    assert main(["list", "policies"]) == 0
+    said = capsys.readouterr().out
+    assert policies.names()
+    assert all(f"{name}: vgcrl train" in said for name in policies.names())
+
+
+def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path):
+    run = untrained(tmp_path / "run", "diayn")
+    rows = [{"seed": seed, "F": f, "log_q": 0.0, "lgr_z": 0.1, "lgr_s": 1.0} for seed, f in ((0, 0.5), (1, 1.5))]
+    mean = {k: 0.0 for k in ("F", "log_q", "lgr_z", "lgr_s")}
+    append_line(run / "metrics.jsonl", {"step": 640, "mean": mean, "seeds": rows})
+    made = policies.ship(run, "mine", "tries", into=tmp_path)
+    both, one = vgcrl.load(run, seed=1), vgcrl.load(made)
+    state = np.array([0.3, -0.2, 0.1, 0.0])
+    np.testing.assert_array_equal(both.act(state, z=3), one.act(state, z=3))
+    card = json.loads((made / "card.json").read_text())
+    assert (card["seed"], card["measured"]["F"]) == (1, 1.5)
+    assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
+
+
+def test_a_name_that_is_none_is_told(tmp_path):
+    with pytest.raises(UsageError, match="pointmass-diayn"):
+        vgcrl.load("pointmass-diyan")
+    assert policies.folder_of(tmp_path) == tmp_path

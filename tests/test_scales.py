@@ -1,0 +1,56 @@
+"""What reports say of numbers: chance and best are those that policies which know nothing, or everything, reach."""
+
+import numpy as np
+import pytest
+
+from untrained import untrained
+from vgcrl.objective.goals import Sphere, TanhBox, cube
+from vgcrl.show.figures import curves
+from vgcrl.show.scales import Scale, explained, middle_or_still, scales, variance
+from vgcrl.training import trainer
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return trainer.restore(untrained(tmp_path_factory.mktemp("run"), "diayn"), print)[0]
+
+
+def test_chance_and_best_of_skills(program):
+    known = scales(program)
+    assert (known["F"].chance, known["F"].best) == (0.0, pytest.approx(np.log(10)))
+    assert (known["lgr_z"].chance, known["lgr_z"].best, known["lgr_z"].higher) == (0.1, 1.0, True)
+    assert "lgr_v" not in known  # of a mass that is to be at rest it says nothing
+
+
+def test_the_middle_of_the_arena_is_nearer_to_targets_than_another_start(program):
+    value, name = middle_or_still(program, slice(None))
+    assert name == "always ending in the middle"
+    assert value == pytest.approx(2 * 3.0**2 / 12, rel=0.05)
+
+
+@pytest.mark.parametrize(("goals", "expected"), [(cube(3), 1 / 3), (TanhBox(2), 1 / 3), (Sphere(2), 1.0)])
+def test_a_q_that_knows_nothing_misses_by_the_variance_of_the_prior(goals, expected):
+    assert variance(goals) == pytest.approx(expected)
+
+
+def row(seed, f):
+    return {"seed": seed, "F": f, "lgr_z": 0.5, "train": {"F": f}}
+
+
+KNOWN = {"F": Scale("F", "nats", True, 0.0, 2.0), "lgr_v": Scale("LGR_v", "", False)}
+
+
+def test_a_table_has_a_row_per_number_and_nothing_that_says_nothing():
+    one = explained({"seeds": [row(0, 1.0)], "mean": {"F": 1.0}, "ci95": {"F": None}}, KNOWN)
+    assert one.columns == ["", "value", "chance", "best", "better is"]
+    assert one.rows == [["F: nats", "1.000", "0.000", "2.000", "higher"]]
+    both = {"seeds": [row(0, 1.0), row(1, 2.0)], "mean": {"F": 1.5}, "ci95": {"F": [1.0, 2.0]}}
+    assert explained(both, KNOWN).rows == [["F: nats", "1.500 ± 0.500", "0.000", "2.000", "higher", "1.000", "2.000"]]
+
+
+def test_an_axis_has_chance_and_best_in_it():
+    lines = [{"step": t, "seeds": [row(0, 0.01 * t)]} for t in (0, 1, 2)]
+    (axis,) = curves(lines, ("F",), KNOWN).axes
+    low, high = axis.get_ylim()
+    assert low < 0.0
+    assert high > 2.0

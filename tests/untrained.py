@@ -1,0 +1,42 @@
+"""Run folders with a policy of random weights: nothing is trained or compiled, so that tests of pages are quick."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from vgcrl.objective.types import key_of_seed
+from vgcrl.training import checkpoint
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
+from vgcrl.training.program import policy
+from vgcrl.training.resolve import resolve
+from vgcrl.training.run_folder import write_config
+
+SIZES: dict[str, Any] = {"steps": 640, "envs": 2, "hidden": (16, 16), "batch": 16, "replay": 5000, "seeds": 2}
+
+
+def random_policies(method: str, **options: Any) -> tuple[Any, Any]:
+    """A program, and what acting and q need of its runs."""
+    config = resolve(Options(method, **{**SIZES, **options}))
+    random = np.random.default_rng(0)
+
+    def fill(x: Any) -> Any:
+        if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return jax.vmap(key_of_seed)(np.arange(x.shape[0]))
+        return (random.standard_normal(x.shape) / max(1, *x.shape[-1:]) ** 0.5).astype(x.dtype)
+
+    program = compile_config(config)
+    return program, jax.tree.map(fill, policy(config, program.shapes()))
+
+
+def untrained(folder: Path, method: str, **options: Any) -> Path:
+    """As `vgcrl train METHOD ...` leaves a folder that was copied without its checkpoints."""
+    program, runs = random_policies(method, **options)
+    config = program.config
+    folder.mkdir(parents=True, exist_ok=True)
+    write_config(folder, config)
+    counters = {"step": config.steps, "iteration": 1, "wall": 0.0}
+    checkpoint.save_policy(folder, config.steps, runs, counters, config=config.to_json())
+    return folder
