@@ -36,9 +36,10 @@ def test_the_list_names_all_of_them(capsys):
 
 def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path):
     run = untrained(tmp_path / "run", "diayn")
-    rows = [{"seed": seed, "F": f, "log_q": 0.0, "lgr_z": 0.1, "lgr_s": 1.0} for seed, f in ((0, 0.5), (1, 1.5))]
-    mean = {k: 0.0 for k in ("F", "log_q", "lgr_z", "lgr_s")}
-    append_line(run / "metrics.jsonl", {"step": 640, "mean": mean, "seeds": rows})
+    numbers = dict.fromkeys(("F", "log_q", "lgr_z", "lgr_s"), 0.5)
+    rows = [{"seed": i, **numbers, "F": f, "train": {}, "posterior": {}} for i, f in ((0, 0.5), (1, 1.5))]
+    record = {"step": 640, "mean": numbers, "ci95": dict.fromkeys(numbers), "seeds": rows}
+    append_line(run / "metrics.jsonl", record)
     made = policies.ship(run, "mine", "tries", into=tmp_path)
     both, one = vgcrl.load(run, seed=1), vgcrl.load(made)
     state = np.array([0.3, -0.2, 0.1, 0.0])
