@@ -375,7 +375,7 @@ def test_bodies(name, terminate):
     options = {"terminate": terminate} if task.height else {}
     worlds = gymnasium_engine.body(task, 1, 2, horizon=100, workers=0, **options)
     env = gymnasium.make(task.gymnasium, **task.options)
-    assert worlds.spec == bodies.specification(task, env.unwrapped.model, 100)
+    assert worlds.spec == bodies.specification(task, env.unwrapped.model, 100, False)
     assert worlds.spec.obs_dim == env.observation_space.shape[0]
     assert worlds.reset(KEYS[:1]).shape == (1, 2, worlds.spec.obs_dim)
     random = np.random.default_rng(0)

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from vgcrl.measure import metrics
-from vgcrl.measure.rollout import EpisodeStats, StepSeen
+from vgcrl.measure.rollout import EpisodeStats, Pursuit, StepSeen
 from vgcrl.objective.goals import Discrete
+
+
+def pursuing(count):
+    """Skill 0 in every episode."""
+    return Pursuit(jnp.zeros(count, jnp.int32), jnp.zeros((count, 3)), jnp.zeros(count, bool))
 
 
 def test_velocities_and_distances_of_episodes_of_different_lengths():
@@ -26,7 +31,7 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
     q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
     obs = jnp.asarray(last)
     stats = EpisodeStats(obs, StepSeen(obs, obs, obs), jnp.zeros(4, bool), lengths, sums)
-    out = metrics.conclude(Discrete(2), q, spec, stats, jnp.zeros(4, jnp.int32), jnp.asarray(targets))
+    out = metrics.conclude(Discrete(2), q, spec, stats, pursuing(4), jnp.asarray(targets))
     own = paths[:3]
     means, distances = (np.stack([f(path) for path in own]) for f in (lambda p: p.mean(0), lambda p: 0.05 * p.sum(0)))
     assert out["spread_v"] == pytest.approx(means.var(axis=0).mean() ** 0.5, rel=1e-5)
@@ -42,6 +47,6 @@ def test_a_q_that_is_no_number_recovers_no_skill():
     for f in (1.0, np.nan):
         sums = {"F": jnp.array([f, 1.0]), "lgr_z_steps": jnp.ones(2)}
         stats = EpisodeStats(obs, StepSeen(obs, obs, obs), jnp.zeros(2, bool), jnp.ones(2), sums)
-        out = metrics.conclude(Discrete(2), q, spec, stats, jnp.zeros(2, jnp.int32), jnp.zeros((0, 3)))
+        out = metrics.conclude(Discrete(2), q, spec, stats, pursuing(2), jnp.zeros((0, 3)))
         expected = np.nan if np.isnan(f) else 1.0
         np.testing.assert_array_equal([out["lgr_z"], out["lgr_z_steps"]], expected)
