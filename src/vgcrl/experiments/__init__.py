@@ -2,7 +2,18 @@
 
 from pathlib import Path
 
-from vgcrl.experiments import base, continuous, discrete, grid, methods, projection, spectral, termination, windy
+from vgcrl.experiments import (
+    base,
+    continuous,
+    discrete,
+    grid,
+    methods,
+    projection,
+    skills,
+    spectral,
+    termination,
+    windy,
+)
 from vgcrl.experiments.base import Ending, Experiment, Request, page, read_page
 from vgcrl.experiments.grid import Grid
 from vgcrl.experiments.scheduling import Executor, Say, here
@@ -13,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
     "spectral": spectral.EXPERIMENT,
     "methods": methods.EXPERIMENT,
     "termination": termination.EXPERIMENT,
+    "skills": skills.EXPERIMENT,
     "discrete": discrete.GRID,
     "continuous": continuous.GRID,
 }

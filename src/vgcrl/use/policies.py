@@ -24,7 +24,7 @@ from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import write_config
 
 SHIPPED = Path(str(files("vgcrl") / "data" / "policies"))
-MEASURED = ("F", "log_q", "lgr_z", "lgr_s", "lgr_v", "spread_v")
+MEASURED = ("F", "log_q", "lgr_z", "lgr_s", "lgr_v", "spread_v", "coverage", "success")
 
 
 def names() -> list[str]:

@@ -1,0 +1,137 @@
+"""Do skills go somewhere? Every method on the three bodies with places observed, under one budget and one yardstick.
+
+F asks that skills can be told apart, which poses can; LSD, METRA and CSF ask that φ(s) moves. Coverage, velocities
+and arrivals tell the difference.
+"""
+
+import colorsys
+import math
+from functools import partial
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
+from vgcrl.measure import target_states
+from vgcrl.measure.rollout import sample_goals
+from vgcrl.objective.goals import current
+from vgcrl.objective.types import key_of_seed
+from vgcrl.show.tables import Table, number, with_interval
+from vgcrl.training import logs, run_folder
+from vgcrl.training.config import Config
+from vgcrl.training.options import Options
+
+COMPARED = ("gcrl", "agcrl", "lingcrl", "diayn", "vgcrl", "visr", "discern", "dads", "lsd", "metra", "csf")
+MOVES = ("lsd", "metra", "csf")  # those whose objective asks for it
+BODIES = ("HalfCheetah", "Ant", "Humanoid")
+SKILLS = 48  # whose paths are drawn and counted
+PUBLISHED = {"Ant": "about 2000 (METRA)"}
+COLUMNS = {
+    "coverage": "cells covered",
+    "spread_v": "spread of velocity, m/s",
+    "F": "F",
+    "lgr_z": "LGR(z)",
+    "lgr_s": "LGR(s)",
+    "lgr_v": "LGR_v",
+    "success": "arrived within 0.5 m",
+    "success_end": "ended there",
+    "time_near": "time spent there",
+    "distance_left": "distance left, m",
+}
+
+
+def runs(quick: bool) -> dict[str, Options]:
+    """Quick: METRA on HalfCheetah until it runs, beside DIAYN for as long."""
+    alike = partial(Options, positions=True, horizon=200, learning_rate=(1e-4,), updates_per_step=1 / 32)
+    if quick:
+        small = partial(
+            alike, env=BODIES[0], seeds=1, steps=2_000_000, evaluate_every=250_000, evaluate_episodes=SKILLS
+        )
+        return {f"{BODIES[0]}-{name}": small(name) for name in ("diayn", "metra")}
+    sizes = {"seeds": 3, "envs": 512, "hidden": (1024, 1024), "steps": 10_000_000}
+    large = partial(alike, **sizes, evaluate_every=1_000_000, evaluate_episodes=SKILLS)
+    return {f"{env}-{name}": large(name, env) for env in BODIES for name in COMPARED}
+
+
+def standing_still(config: Config) -> float:
+    """LGR_v of a body that does not move: the mean square of the targets' velocities."""
+    spec = config.specification
+    targets = np.asarray(target_states.for_spec(config.env, spec, config.evaluate_episodes))
+    return float(np.mean(np.sum(targets[:, list(spec.velocity)] ** 2, axis=1)))
+
+
+def row(run: Path) -> list[str]:
+    last = logs.read_lines(run / "metrics.jsonl")[-1]
+    return [run_folder.read_config(run).method, *(with_interval(last["mean"][k], last["ci95"][k]) for k in COLUMNS)]
+
+
+def title(group: dict[str, Path]) -> str:
+    config = run_folder.checked_config(next(iter(group.values())), examine=True)
+    still = number(standing_still(config))
+    return f"{config.env}, {config.steps:,} steps; LGR_v of standing still {still}, cells covered by it 1 to 4"
+
+
+def claims(env: str, group: dict[str, Path]) -> list[Claim]:
+    """Each method that asks for motion, against DIAYN, seed by seed."""
+    covered = {name: np.array([r["coverage"] for r in last_rows(run)]) for name, run in group.items()}
+    poses, out = covered["diayn"], []
+    for name in (name for name in MOVES if name in covered):
+        sentence = f"{env}: {name} covers more than DIAYN (cells of 1 m; full: ten times as many)"
+        verdict = judge(covered[name] - poses, least=0, full=9 * float(poses.mean()))
+        out.append(Claim(sentence, *verdict, PUBLISHED.get(env, "–")))
+    return out
+
+
+def colour(z: np.ndarray, index: int) -> tuple[float, float, float]:
+    """By direction where goals are directions in the plane, else one for each."""
+    hue = (math.atan2(z[1], z[0]) / math.tau) % 1 if z.shape == (2,) else index / SKILLS
+    return colorsys.hsv_to_rgb(hue, 0.85, 0.85)
+
+
+def draw_paths(axis: plt.Axes, run: Path) -> None:
+    """Where the skills of the first seed went: seen from above, or over time where there is one dimension."""
+    program, states = restored(run)
+    z = sample_goals(current(program.goals, member(states, 0).learner.q), key_of_seed(0), SKILLS)
+    path = np.asarray(program.record_episodes(states, z))[0][..., list(program.spec.place)]
+    seconds = np.arange(len(path)) * program.spec.seconds
+    for i in range(SKILLS):
+        line = (path[:, i, 0], path[:, i, 1]) if path.shape[-1] == 2 else (seconds, path[:, i, 0])
+        axis.plot(*line, color=colour(np.asarray(z[i]), i), linewidth=0.8)
+    if path.shape[-1] == 2:
+        axis.set_aspect("equal", adjustable="datalim")
+
+
+def paths(env: str, group: dict[str, Path]) -> Figure:
+    columns = min(4, len(group))
+    lines = -(-len(group) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(3.2 * columns, 3 * lines), layout="constrained", squeeze=False)
+    for axis, (name, run) in zip(axes.flat, group.items(), strict=False):
+        draw_paths(axis, run)
+        axis.set_title(name, fontsize=10)
+    for axis in axes.flat[len(group) :]:
+        axis.axis("off")
+    two = len(run_folder.checked_config(next(iter(group.values())), examine=True).specification.place) == 2
+    figure.supxlabel("x, m" if two else "time, s", fontsize=9)
+    figure.supylabel("y, m" if two else "x, m", fontsize=9)
+    return figure
+
+
+def compare(found: dict[str, Path]) -> Outcome:
+    groups: dict[str, dict[str, Path]] = {}
+    for key, run in found.items():
+        env, _, name = key.partition("-")
+        groups.setdefault(env, {})[name] = run
+    said = [claim for env, group in groups.items() for claim in claims(env, group)]
+    head = ["method", *COLUMNS.values()]
+    tables = {title(group): Table(head, [row(r) for r in group.values()]) for group in groups.values()}
+    return Outcome(said, tables, {f"Paths of skills, {env}": paths(env, group) for env, group in groups.items()})
+
+
+EXPERIMENT = Experiment(
+    "Skills that go somewhere",
+    "Methods that ask φ(s) to move make bodies go; methods that ask only to tell skills apart make them pose.",
+    runs,
+    compare,
+)
