@@ -578,7 +578,7 @@ def test_the_plan_is_all_that_a_dry_run_does(tmp_path, capsys):
 
 
 def made(jobs, **config):
-    return {job.name: {"config": dict(job.options) | config} for job in jobs}
+    return {job.name: {"config": json.loads(resolve(job.options).to_json()) | config} for job in jobs}
 
 
 def test_the_commands_told_are_those_that_make_what_there_is():

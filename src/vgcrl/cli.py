@@ -194,6 +194,8 @@ def parser() -> Parser:
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
     often = "[0.125; Ant and Humanoid 0.5]"
     grid.add_argument("--updates-per-step", type=_PARSERS[float], metavar="U", help=often)
+    grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
+    grid.add_argument("--engine", metavar="ENGINE", help="that trains; what Warp trained is measured by MuJoCo [auto]")
     grid.add_argument("--minutes", type=_PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")

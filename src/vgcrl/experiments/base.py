@@ -73,6 +73,8 @@ class Request(NamedTuple):
     steps: int | None = None
     seeds: int | None = None
     updates_per_step: float | None = None
+    envs: int | None = None
+    engine: str | None = None
     minutes: float | None = None
     dry_run: bool = False
     program: str | None = None  # only this one is made, and no report

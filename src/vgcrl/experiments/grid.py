@@ -52,7 +52,7 @@ QUICK: dict[str, Any] = {
     "evaluate_episodes": 8,
     "horizon": 200,
 }
-SCALES = ("steps", "seeds", "updates_per_step")  # may be asked for
+SCALES = ("steps", "seeds", "updates_per_step", "envs", "engine")  # may be asked for
 SMOKE = (
     "A smoke test of the pipeline, not comparable with the paper: few steps, networks of 64×64, episodes of 200 steps. "
     "What the whole experiment tests: "
