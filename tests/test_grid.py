@@ -604,7 +604,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
         for job in grid.select(jobs, Request(env=args.env, goal_dim=args.goal_dim)):
             if "aside" not in job.rows[0]:
                 scales = {k: found[job.name]["config"][k] for k in grid.SCALES}
-                assert {k: job.options[k] for k in grid.SCALES} == scales
+                assert {k: getattr(resolve(job.options), k) for k in grid.SCALES} == scales
 
 
 @pytest.mark.parametrize("name", GRIDS)
