@@ -12,15 +12,12 @@ from tiny import TINY
 from vgcrl.cli import main
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
-from vgcrl.experiments.spectral import finding, roughness
-from vgcrl.measure.statistics import interval
+from vgcrl.experiments.spectral import roughness
 from vgcrl.show.report import markdown
-from vgcrl.show.tables import with_interval
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
 RESULTS = Path(__file__).parents[1] / "results"
-README = (RESULTS.parent / "README.md").read_text()
 NOISE = np.array([-0.1, 0.0, 0.1, 0.05, -0.05])
 
 
@@ -135,46 +132,3 @@ def test_report_of_an_experiment_and_a_bad_name(small, tmp_path, capsys):
     assert main(["reproduce", "wind", "--out", str(tmp_path)]) == 2
     assert "did you mean windy" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_the_readme_repeats_the_spectral_report():
-    """Without SN, the paper's bound and the one that does best, by |G|: ours and the paper's."""
-    result = json.loads((RESULTS / "spectral" / "result.json").read_text())
-    (table,) = result["tables"].values()
-    made = []
-    for label, _, *cells, _ in table["rows"]:
-        size, how = label.rsplit(", ", 1)
-        if how in ("off", "SN 2", "SN 5") and "environments" not in size:
-            reported = size.replace("|", r"\|"), how.replace("off", "no SN")
-            made.append(f"| {', '.join(reported)} | {' | '.join(cells)} |\n")
-    assert len(made) == 9
-    assert "".join(made) in README
-    log_q = {
-        name: np.reshape([row["log_q"] for row in each["last"]["seeds"]], (-1, each["config"]["seeds"]))
-        for name, each in result["programs"].items()
-    }
-    assert result["finding"] == finding(log_q, tuple(result["programs"]["G20"]["config"]["spectral_norm"]))
-    reported = " ".join(README.split())
-    assert result["finding"].split(": ")[1].split(" Of the")[0] in reported
-    most = re.findall(r"\|G\| = (20|50): SN (\d), by (\S+ ± \S+)[;.]", result["finding"])
-    assert [size for size, *_ in most] == ["20", "50"]
-    for size, bound, more in most:
-        assert f"{more} at |G| = {size}" in reported
-        assert f"SN {bound}, looked at afterwards" in reported
-
-
-def test_the_readme_repeats_what_replay_does():
-    """By paired seeds."""
-    kept = {n: json.loads(lines(RESULTS / "spectral-replay" / f"G50-{n}")[-1]) for n in (10_000, 30_000)}
-    few, every = (gained(each["seeds"]) for each in kept.values())
-    assert f"at |G| = 50 SN 2 raises E[log q] by {few}; with all kept by {every}" in " ".join(README.split())
-
-
-def gained(seeds):
-    """What SN adds to E[log q]."""
-    off, on = (np.array([row["log_q"] for row in seeds if row["spectral_norm"] == x]) for x in (0.0, 2.0))
-    return with_interval((on - off).mean(), interval(on - off))
-
-
-def lines(folder):
-    return (folder / "metrics.jsonl").read_text().splitlines()

@@ -5,7 +5,6 @@ The point mass stands in for the bodies.
 
 import dataclasses
 import json
-import re
 import shutil
 import signal
 from collections import Counter
@@ -24,7 +23,6 @@ from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discre
 from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Request, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, PairedClaim, mark
 from vgcrl.experiments.entries import entries
-from vgcrl.show.tables import with_interval
 from vgcrl.training import logs, loop, run_folder, summary
 from vgcrl.training.logs import to_json
 from vgcrl.training.resolve import resolve
@@ -621,53 +619,6 @@ def test_the_committed_tables_are_those_of_the_committed_cells(name):
         assert made == committed
     assert outcome.finding == result["finding"]
     assert "; ".join(grid.commands(name, GRIDS[name], jobs, found, False)) == result["command"]
-
-
-def test_the_readme_repeats_the_committed_tables():
-    """Pairs of rows, without and with P-HER: ours and in brackets the paper's."""
-    result = json.loads((RESULTS / "discrete" / "result.json").read_text())
-    text = (RESULTS.parent / "README.md").read_text()
-    reported = [line for line in text.splitlines() if re.match(r"\| (HalfCheetah|Ant|Humanoid), \\\|G", line)]
-    made = []
-    for title, (heads, rows) in ((k, t.values()) for k, t in result["tables"].items() if "beside the paper" in k):
-        places = [heads.index(label) for label in ("LGR_v(s)", "F", "LGR(z)")]
-        for pair in zip(rows[::2], rows[1::2], strict=True):
-            label = f"{title.split()[0]}, {pair[0][0].removesuffix(', plain')}".replace("|", "\\|")
-            numbers = [f"{row[i]} ({row[i + 1]})" for i in places for row in pair]
-            made.append(f"| {' | '.join([label, *numbers])} |")
-    assert reported == made
-
-
-@pytest.mark.parametrize(
-    ("name", "phrases"),
-    [
-        ("discrete", ("{} better, {} equal, {} worse", "F {}, {} and {};", "LGR(z) {}, {} and {}.")),
-        (
-            "continuous",
-            (
-                "better than the paper's in {0} and worse in {2}",
-                "F is better in {}, not told apart in {} and worse in {};",
-                "squared error, is better in {}, not told apart in {} and worse in {},",
-            ),
-        ),
-    ],
-)
-def test_the_readme_counts_rows_as_the_committed_tables_do(name, phrases):
-    """Better, equal and worse than the paper, of LGR_v, F and LGR(z)."""
-    result = json.loads((RESULTS / name / "result.json").read_text())
-    text = " ".join((RESULTS.parent / "README.md").read_text().split())
-    section = text[text.index(f"**`vgcrl reproduce {name}`**") :].split(" **")[0]
-    for phrase, row in zip(phrases, result["tables"]["Rows against the paper"]["rows"], strict=False):
-        assert phrase.format(*row[1:4]) in section
-
-
-def test_the_readme_repeats_the_verdicts_on_continuous_goals():
-    """A line for each technique and a column for each body: the change by paired seeds and in brackets the paper's."""
-    claims = json.loads((RESULTS / "continuous" / "result.json").read_text())["claims"]
-    made = [f"{with_interval(claim['measured'], claim['ci95'])} ({claim['paper']})" for claim in claims]
-    text = (RESULTS.parent / "README.md").read_text()
-    for technique, numbers in (("SN, learned σ", made[:3]), ("P-HER, all posteriors", made[3:])):
-        assert f"| {technique} | {' | '.join(numbers)} |\n" in text
 
 
 @pytest.mark.parametrize(
