@@ -1,9 +1,9 @@
-# `make demo` and `make test` work on a machine with only git, make and Python 3.11 or 3.12.
+# `make demo` and `make test` work on a machine with only git, make and Python 3.11 or newer.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test slow lint explorer-assets
+.PHONY: setup demo test slow lint docs build explorer-assets
 
 setup: $(VENV)/.ready
 
@@ -22,6 +22,14 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest
+
+# Into site/, without the network; a broken link or a page that nothing leads to is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "site/index.html (search needs a server: python3 -m http.server -d site)"
+
+build: setup
+	$(BIN)/python -m build --quiet
 
 slow: setup
 	$(BIN)/python -m pytest -m slow

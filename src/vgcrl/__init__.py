@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from vgcrl.use.compiled import compile
 
 __all__ = ["Policy", "Run", "UsageError", "compile", "lgr", "load", "make", "train"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ELSEWHERE = {"UsageError": "errors", "Run": "training.run_folder", "compile": "use.compiled"}
 

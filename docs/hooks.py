@@ -1,0 +1,146 @@
+"""Pages that mkdocs makes from the repository, so that no number and no line of code is typed twice.
+
+Made: the home page from README.md, results from results/, the tutorial from its notebook, a page for each method.
+In other pages `{{ source FILE:NAME }}` becomes the source of a function or class, `{{ rows }}` the table of all methods.
+"""
+
+import ast
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
+SKILLS = {"coverage": "coverage", "spread_v": "velocity spread, m/s", "success": "places reached", "lgr_v": "LGR_v"}
+
+
+def on_config(config: Any) -> Any:
+    """Sections with a page for each method and each folder of results."""
+    found = {"Methods": ("methods", list(methods())), "Results": ("results", [path.name for path in folders()])}
+    sections = [{name: [f"{at}/index.md", *({n: f"{at}/{n}.md"} for n in each)]} for name, (at, each) in found.items()]
+    config.nav[3:3] = sections
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    def made(path: str, content: str) -> None:
+        files.append(File.generated(config, path, content=content))
+
+    made("index.md", home((ROOT / "README.md").read_text()))
+    made("contributing.md", (ROOT / "CONTRIBUTING.md").read_text())
+    made("tutorial.md", tutorial(ROOT / "examples" / "tutorial.ipynb"))
+    for name in methods():
+        files.remove(files.src_uris[f"methods/{name}.md"])
+        made(f"methods/{name}.md", method_page(name))
+    made("results/index.md", results_index())
+    for folder in folders():
+        made(f"results/{folder.name}.md", results_page(folder))
+    for path in sorted((ROOT / "results").rglob("*.png")) + sorted((ROOT / "results").glob("*.json")):
+        files.append(File(str(path.relative_to(ROOT)), str(ROOT), config.site_dir, config.use_directory_urls))
+    return files
+
+
+def folders() -> list[Path]:
+    return [path for path in sorted((ROOT / "results").iterdir()) if path.is_dir()]
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    markdown = re.sub(r"^\{\{ source (\S+?)(?::(\w+))? \}\}$", lambda m: source(m[1], m[2]), markdown, flags=re.M)
+    return markdown.replace("{{ rows }}", rows())
+
+
+def source(path: str, name: str | None) -> str:
+    """A file, or one function or class of it."""
+    text = (ROOT / path).read_text()
+    if name is not None:
+        (found,) = (node for node in ast.parse(text).body if getattr(node, "name", None) == name)
+        text = ast.get_source_segment(text, found) or ""
+    return f"```python title=\"{path.removeprefix('src/vgcrl/')}\"\n{text.rstrip()}\n```"
+
+
+def methods() -> dict[str, Any]:
+    from vgcrl.objective.methods import METHODS
+
+    return METHODS
+
+
+def row(name: str) -> list[str]:
+    method = methods()[name]
+    cells = (method.space, method.prior, method.q, method.learned, method.technique)
+    return [cell.replace("|", "\\|") for cell in cells]
+
+
+def table(heads: Any, body: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *body])
+
+
+def rows() -> str:
+    return table(["method", *HEADS], [[f"[`{name}`]({name}.md)", *row(name)] for name in methods()])
+
+
+def method_page(name: str) -> str:
+    """What is written about it, under its row."""
+    title, _, text = (ROOT / "docs" / "methods" / f"{name}.md").read_text().partition("\n")
+    options = {**methods()[name].defaults, **methods()[name].of_bodies}
+    own = ", ".join(f"`{key}={value}`" for key, value in options.items())
+    facts = table(HEADS, [row(name)]) + (f"\n\nDefaults of its own, some only on bodies: {own}." if own else "")
+    return f"{title}\n\n{facts}\n{text}"
+
+
+def home(readme: str) -> str:
+    """The README, with links as the site has them."""
+    readme = re.sub(r"\]\(docs/methods\.md\)", "](methods/index.md)", readme)
+    readme = re.sub(r"\]\(docs/", "](", readme)
+    readme = re.sub(r"\]\((results/[a-z-]+)(/[\w.-]+)?\)", r"](\1.md)", readme)
+    fixed = {"CONTRIBUTING.md": "contributing.md", "examples/own_environment.py": "own-environment.md"}
+    for old, new in fixed.items():
+        readme = readme.replace(f"]({old})", f"]({new})")
+    return readme.replace("[CITATION.cff](CITATION.cff)", "`CITATION.cff`")
+
+
+def tutorial(notebook: Path) -> str:
+    cells = json.loads(notebook.read_text())["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    kinds = [cell["cell_type"] for cell in cells]
+    return "\n\n".join(f"```python\n{t}\n```" if k == "code" else t for k, t in zip(kinds, texts, strict=True))
+
+
+def results_index() -> str:
+    found = []
+    for path in sorted((ROOT / "results").glob("*/result.json")):
+        result = json.loads(path.read_text())
+        verdicts = [claim["verdict"] for claim in result["claims"]]
+        told = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+        found.append([f"[{result['title']}]({path.parent.name}.md)", told, f"`vgcrl reproduce {path.parent.name}`"])
+    known = {path.parent.name for path in (ROOT / "results").glob("*/result.json")}
+    others = [path.name for path in folders() if path.name not in known]
+    links = "\n".join(f"- [{name}]({name}.md)" for name in others)
+    return (
+        "# Experiments and results\n\nMade from the files under `results/`, which name command, seeds, steps, hardware"
+        f" and versions.\n\n{table(['experiment', 'claims', 'command'], found)}\n\nOther committed runs:\n\n{links}\n"
+    )
+
+
+def results_page(folder: Path) -> str:
+    report = folder / "README.md"
+    if report.exists():
+        return re.sub(r"\]\(([\w./-]+\.png)\)", rf"]({folder.name}/\1)", report.read_text())
+    return f"# {folder.name}\n\n" + "\n\n".join(run_section(path) for path in sorted(folder.glob("*.json")))
+
+
+def run_section(path: Path) -> str:
+    """One file of a run: its command, and the last evaluation of each seed."""
+    run = json.loads(path.read_text())
+    facts = "\n".join(f"- {key}: {run[key]}" for key in ("hardware", "device", "remark") if key in run)
+    text = f"## {path.stem}\n\n" + (f"`{run['command']}`\n\n{facts}\n" if "command" in run else "")
+    if "evaluations" not in run:
+        return text
+    last = run["evaluations"][-1]
+    shown = {key: head for key, head in SKILLS.items() if last["seeds"][0].get(key) is not None}
+    body = [[str(seed["seed"]), *(f"{seed[key]:.4g}" for key in shown)] for seed in last["seeds"]]
+    return f"{text}\nAfter {last['step']:,} steps:\n\n{table(['seed', *shown.values()], body)}\n"
