@@ -8,23 +8,18 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import jax
+from vgcrl.errors import Broken, UsageError, hint
+from vgcrl.training.fields import EPISODES, LARGEST, Kind, described, flag, help_of, kind_of, one_of, spoken
 
-from vgcrl.envs import Broken, modules
-from vgcrl.errors import UsageError, hint
-from vgcrl.measure import target_states
-from vgcrl.measure.target_states import TOLERANCE, Experts
-from vgcrl.show.tables import Table, aligned, metrics_table, reached
-from vgcrl.training.config import DEFAULTS, EPISODES, FIELDS, KNOBS
-from vgcrl.training.fields import LARGEST, Kind, described, flag, help_of, kind_of, one_of
-from vgcrl.training.options import Options
-from vgcrl.use.experts import EXPERT, FIXED, experts
+if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
+    from vgcrl.measure.target_states import Experts
+    from vgcrl.training.options import Options
 
 SEARCHES = ("random", "asha", "optuna")
 LISTED = ("methods", "envs", "experiments", "targets", "policies")
@@ -75,23 +70,31 @@ def _parser_of(kind: Kind) -> Callable[[str], Any]:
 
 
 def _add_options(
-    parser: argparse.ArgumentParser, usual: Options, fixed: tuple[str, ...] = (), raw: bool = False
+    parser: argparse.ArgumentParser, usual: Mapping[str, Any], fixed: tuple[str, ...] = (), raw: bool = False
 ) -> None:
-    """Every option that is not fixed; `usual` are those of the command, unless told. Where `raw`, as text."""
+    """Every option that is not fixed, in groups; `usual` are the values unless told. Where `raw`, as text."""
+    from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
+    from vgcrl.training.option_groups import GROUPS
+
     defaults = DEFAULTS | dict(usual)
-    for name, field in FIELDS.items():
-        help = help_of(field)
-        if defaults.get(name) is not None:
-            default = defaults[name]
-            help += f" [{','.join(f'{x:g}' for x in default) if isinstance(default, tuple) else default}]"
-        if name in KNOBS:
-            help += "; several values, separated by commas, are run side by side"
-        if name == "method" and name not in fixed:
-            parser.add_argument("method", nargs="?", metavar="METHOD", help=help)
-        elif name not in fixed:
-            metavar = described(field).metavar or name.split("_")[-1].upper()
-            kind = str if raw else _parser_of(kind_of(field))
-            parser.add_argument(flag(name), type=kind, metavar=metavar, help=help)
+    for title, names in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for name in (name for name in names if name not in fixed):
+            field = FIELDS[name]
+            help = help_of(field) + ("" if defaults.get(name) is None else f" [{_brief(spoken(defaults[name]))}]")
+            if name in KNOBS:
+                help += "; several values, separated by commas, are run side by side"
+            if name == "method":
+                group.add_argument("method", nargs="?", metavar="METHOD", help=help)
+            else:
+                metavar = described(field).metavar or name.split("_")[-1].upper()
+                kind = str if raw else _parser_of(kind_of(field))
+                group.add_argument(flag(name), type=kind, metavar=metavar, help=help)
+
+
+def _brief(text: str) -> str:
+    """A long list by its first and last."""
+    return text if len(text) <= 30 else f"{text[:6]}…{text[text.rindex(',') :]}" if "," in text else text
 
 
 def _whole(text: str, most: int = LARGEST) -> int:
@@ -134,12 +137,23 @@ _AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
 _EPISODES = _number(partial(_whole, most=EPISODES), f"an integer from 1 to {EPISODES}")
 
 
-def parser() -> Parser:
+EXAMPLES = """examples:
+  vgcrl train                                                     ten skills of a point mass, by DIAYN
+  vgcrl train gcrl --env pointmass --dims 3 --seeds 8             reach places in three dimensions
+  vgcrl train diayn --goal-dim 20 --spectral-norm 0,2,5           three settings in one program
+  vgcrl train metra --env Ant --engine warp --envs 512            skills that travel, on a GPU
+  vgcrl train vgcrl --env my_module:MyEnv-v0                      an environment of your own
+  vgcrl train metra --env Ant --help                              the defaults of METRA on Ant"""
+
+
+def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:
+    """Of all commands. Options that take JAX to know are added for the command asked for, or all if none is; `usual`
+    are those of `train` unless told."""
     top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
 
-    def command(name: str, help: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+    def command(name: str, help: str, **more: Any) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, **{"description": help, **more}, allow_abbrev=False)
         made.add_argument("--debug", action="store_true", help="print the whole traceback of an error too")
         return made
 
@@ -147,9 +161,15 @@ def parser() -> Parser:
         help = "import MODULE first, also from the current folder: one that registers an environment of your own"
         made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
-    train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
-    _add_options(train, Options())
-    train.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
+    what = "train a method; without arguments, ten skills on the 2-D point mass"
+    shape = argparse.RawDescriptionHelpFormatter
+    about = what + "".join(f"\nin brackets: the values for {u['method']} on {u['env']}" for u in [usual] if u)
+    usage = "vgcrl train [METHOD] [--env ENV] [options]"
+    train = command("train", what, usage=usage, description=about, epilog=EXAMPLES, formatter_class=shape)
+    if asked in (None, "train"):
+        _add_options(train, usual or {})
+    output = train.add_argument_group("output")
+    output.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
     resume = command("resume", "continue exactly where a run stopped or was killed")
     resume.add_argument("dir", type=Path, metavar="DIR")
     resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
@@ -162,7 +182,10 @@ def parser() -> Parser:
     evaluate.add_argument("--json", action="store_true", help="print one JSON object")
     expert = command("experts", "target states for LGR from velocity-tracking experts")
     expert.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
-    _add_options(expert, EXPERT, (*FIXED, "env"))
+    if asked in (None, "experts"):
+        from vgcrl.use.experts import EXPERT, FIXED
+
+        _add_options(expert, EXPERT, (*FIXED, "env"))
     expert.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
     report = command("report", "one self-contained HTML file")
     report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
@@ -201,7 +224,8 @@ def parser() -> Parser:
     reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
     _add_ray(reproduce)
     sweep = command("sweep", "any option with several values, A,B,…, or a range, A..B; goes on where it was stopped")
-    _add_options(sweep, Options(), raw=True)
+    if asked in (None, "sweep"):
+        _add_options(sweep, {}, raw=True)
     sweep.add_argument("--optimise", default="F", metavar="METRIC", help="what settings are ordered by [F]")
     sweep.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try so many combinations, not all")
     sweep.add_argument("--search", default="random", metavar="|".join(SEARCHES), help="how trials are chosen [random]")
@@ -264,7 +288,10 @@ def _page_beside(run: Any) -> Path | None:
     return explore(run.dir, None, _say) if run.config.env in POINT_MASSES else None
 
 
-def _options(args: argparse.Namespace) -> Options:
+def _options(args: argparse.Namespace) -> "Options":
+    from vgcrl.training.config import FIELDS
+    from vgcrl.training.options import Options
+
     return Options(**{name: getattr(args, name) for name in FIELDS if hasattr(args, name)})
 
 
@@ -290,11 +317,15 @@ def _evaluate(args: argparse.Namespace) -> int:
     if args.json:
         print(to_json(record))
         return 0
+    from vgcrl.show.tables import metrics_table
+
     _print_table(*metrics_table(record))
     return 0
 
 
 def _experts(args: argparse.Namespace) -> int:
+    from vgcrl.use.experts import EXPERT, experts
+
     out = args.out or Path("targets") / f"{args.env}.safetensors"
     found = experts(EXPERT | _options(args), out, _say)
     if found is None:
@@ -303,7 +334,9 @@ def _experts(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_experts(found: Experts, where: str) -> None:
+def _print_experts(found: "Experts", where: str) -> None:
+    from vgcrl.measure.target_states import TOLERANCE
+
     asked, achieved = ([" ".join(f"{x:.2f}" for x in row) for row in rows] for rows in (found.asked, found.achieved))
     pairs = zip(found.fell, found.missed, strict=True)
     marks = ["fell" if fell else "missed" if missed else "" for fell, missed in pairs]
@@ -370,6 +403,8 @@ def _need_report(command: str) -> None:
 
 
 def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    from vgcrl.show.tables import Table, aligned
+
     print(*aligned(Table(columns, rows)), sep="\n")
 
 
@@ -392,6 +427,7 @@ def _list(args: argparse.Namespace) -> int:
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
     if args.what == "policies":
+        from vgcrl.show.tables import reached
         from vgcrl.use import policies
 
         cards = {name: policies.card(name) for name in policies.names()}
@@ -402,6 +438,8 @@ def _list(args: argparse.Namespace) -> int:
         for name, told in cards.items():
             print(f"{name}: {told['command']}")
     if args.what == "targets":
+        from vgcrl.measure import target_states
+
         for env, path in ((env, target_states.shipped(env)) for env in ENVS):
             if path is not None:
                 found = target_states.read(path)
@@ -413,6 +451,7 @@ def _list(args: argparse.Namespace) -> int:
 def _values(args: argparse.Namespace) -> dict[str, Any]:
     """Options of a sweep: several values of each, or a range."""
     from vgcrl.experiments.sweep import read_values
+    from vgcrl.training.config import FIELDS, KNOBS
 
     out = {}
     for name in (name for name in FIELDS if getattr(args, name) is not None):
@@ -515,15 +554,19 @@ COMMANDS = {
 }
 
 
+HELP = ("-h", "--help")
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
-    top = parser()
     if not arguments:
         raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}")
-    if arguments[0] not in ("-h", "--help"):
+    if arguments[0] not in HELP:
         one_of("command", arguments[0], COMMANDS)
     for word in arguments:
         if re.fullmatch("--[a-z-]+=--", word):  # which argparse takes for the end of the options
             raise UsageError(f"{word.removesuffix('=--')} '--' is not valid; valid: a value that is not --")
+    usual = _values_for([word for word in arguments if word not in HELP]) if _asks_for_help(arguments) else None
+    top = parser(arguments[0], usual)
     args, unknown = top.parse_known_args(arguments)
     args.words = arguments
     if unknown:
@@ -532,6 +575,19 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         near = hint(unknown[0].split("=")[0], options)
         raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{near}; valid: {' '.join(options)}")
     return args
+
+
+def _asks_for_help(arguments: list[str]) -> bool:
+    return arguments[0] == "train" and any(word in arguments for word in HELP)
+
+
+def _values_for(arguments: list[str]) -> dict[str, Any]:
+    """What `train` with these arguments would use."""
+    from vgcrl.training.option_groups import values_for
+
+    args = parse(arguments)
+    _import_named(args)
+    return values_for(_options(args))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -543,6 +599,8 @@ def main(arguments: list[str] | None = None) -> int:
         args = parse(words)
         _use_compilation_cache()
         if getattr(args, "ray", None):
+            import jax
+
             jax.config.update("jax_platforms", "cpu")  # the GPUs are for the programs
         if args.command != "list":
             _check_devices()
@@ -559,7 +617,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("vgcrl: interrupted")
         return 130
-    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+    except (MemoryError, RuntimeError) as error:  # JAX's is a RuntimeError
         if not isinstance(error, MemoryError) and not re.search("RESOURCE_EXHAUSTED|[Oo]ut of memory", str(error)):
             raise
         _say("vgcrl: this does not fit into memory; valid: fewer or smaller runs, networks, replay or episodes")
@@ -575,6 +633,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _import_named(args: argparse.Namespace) -> None:
     """Modules that the user names on this command: by --import, and by --env where that trains something new."""
+    from vgcrl.envs import modules
+
     for module in getattr(args, "modules", []):
         modules.import_named(module, "--import")
     if args.command in ("train", "experts"):
@@ -590,6 +650,8 @@ def _print_traceback(error: BaseException) -> None:
 
 def _check_devices() -> None:
     """JAX may have been told of one that is not there, or was not built for it."""
+    import jax
+
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # the latter, without a word, of one that it knows but cannot use
@@ -599,6 +661,8 @@ def _check_devices() -> None:
 
 def _use_compilation_cache() -> None:
     """Compiled programs are kept between runs, in $JAX_COMPILATION_CACHE_DIR or the user's cache folder."""
+    import jax
+
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         with suppress(RuntimeError):  # of a user without a home
             base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

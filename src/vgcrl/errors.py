@@ -1,4 +1,4 @@
-"""The one error a user's input can cause: shown as one line, exit code 2."""
+"""Errors that are shown as one line, with exit code 2: a user's input, or a user's environment."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,6 +6,12 @@ from collections.abc import Iterable
 
 class UsageError(ValueError):
     """Names the option, the fault and what is valid."""
+
+
+class Broken(Exception):
+    """An environment raised; the message says what and where, `traceback` is the whole of it."""
+
+    traceback = ""
 
 
 def hint(word: str, known: Iterable[str], most: int = 1, alike: float = 0.6) -> str:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from vgcrl.errors import Broken
 from vgcrl.objective.types import EnvSpec, Step
 
 # Of a traceback, code that is not the user's: Python's, of installed packages, ours, and what has no file.
@@ -52,12 +53,6 @@ class HostEnvs(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class Broken(Exception):
-    """An environment raised; the message says what and where, `traceback` is the whole of it."""
-
-    traceback = ""
 
 
 def told(error: BaseException) -> str:

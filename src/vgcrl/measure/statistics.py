@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 
 def interval(values: Any) -> list[float] | None:
@@ -16,6 +15,8 @@ def interval(values: Any) -> list[float] | None:
     x = np.asarray(values, np.float64)
     if len(x) < 2:
         return None
+    from scipy import stats  # takes a second
+
     half = stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
     return [float(x.mean() - half), float(x.mean() + half)]
 

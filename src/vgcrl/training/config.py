@@ -19,11 +19,10 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
-from vgcrl.training.fields import HUGE, check, kind_of, option
+from vgcrl.training.fields import EPISODES, HUGE, check, kind_of, option
 from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
-EPISODES = 2**20  # at most, of an evaluation
 WIDEST = 2**16  # of layers and observations
 KNOBS = Knobs._fields  # options of which a program takes several values at once, one run each
 

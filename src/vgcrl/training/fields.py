@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from vgcrl.errors import UsageError, hint
 
 LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
+EPISODES = 2**20  # at most, of an evaluation
 KINDS: dict[type, str] = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 HUGE = 1e15  # of other numbers: their squares are finite in float32
 
