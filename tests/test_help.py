@@ -35,7 +35,7 @@ def test_help_does_not_wait_for_jax(words):
 
 
 def test_every_option_is_in_one_group():
-    assert Counter(name for names in GROUPS.values() for name in names) == Counter(FIELDS)
+    assert Counter(name for names in GROUPS.values() for name in names) == Counter(list(FIELDS))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -152,8 +152,8 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
     top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
 
-    def command(name: str, help: str, **more: Any) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, **{"description": help, **more}, allow_abbrev=False)
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
         made.add_argument("--debug", action="store_true", help="print the whole traceback of an error too")
         return made
 
@@ -161,11 +161,11 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
         help = "import MODULE first, also from the current folder: one that registers an environment of your own"
         made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
-    what = "train a method; without arguments, ten skills on the 2-D point mass"
-    shape = argparse.RawDescriptionHelpFormatter
-    about = what + "".join(f"\nin brackets: the values for {u['method']} on {u['env']}" for u in [usual] if u)
-    usage = "vgcrl train [METHOD] [--env ENV] [options]"
-    train = command("train", what, usage=usage, description=about, epilog=EXAMPLES, formatter_class=shape)
+    train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
+    train.usage, train.epilog = "vgcrl train [METHOD] [--env ENV] [options]", EXAMPLES
+    train.formatter_class = argparse.RawDescriptionHelpFormatter
+    if usual:
+        train.description = f"{train.description}\nin brackets: the values for {usual['method']} on {usual['env']}"
     if asked in (None, "train"):
         _add_options(train, usual or {})
     output = train.add_argument_group("output")
