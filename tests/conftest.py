@@ -1,4 +1,4 @@
-"""Strict arithmetic for all tests; compiled programs and two trained runs that they share."""
+"""Strict arithmetic and checked shapes for all tests; compiled programs and two trained runs that they share."""
 
 import os
 from importlib.metadata import version
@@ -15,6 +15,11 @@ os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
+
+CORE = ["vgcrl.objective", "vgcrl.measure.rollout", "vgcrl.measure.metrics"]
+CORE += ["vgcrl.training.program", "vgcrl.training.evaluation", "vgcrl.training.replay"]
+install_import_hook(CORE, "beartype.beartype")  # arguments and results have the shapes and types of the signatures
 
 from shared import compiled_once, made_once  # noqa: E402
 from tiny import flags  # noqa: E402

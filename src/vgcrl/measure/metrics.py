@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key, Shaped
 
 from vgcrl.measure.rollout import EpisodeStats, Measure, Pursuit, StepSeen, sample_goals
 from vgcrl.objective.goals import Discrete, GoalSpace, current
@@ -22,13 +23,17 @@ from vgcrl.objective.types import EnvSpec
 MOVING = ("lgr_v", "spread_v", "spread_x")
 
 
-def aim(goals: GoalSpace, q: PosteriorView, obs: Array, target: Array) -> Array:
+def aim(
+    goals: GoalSpace, q: PosteriorView, obs: Float[Array, " obs"], target: Float[Array, " obs"]
+) -> Shaped[Array, "*goal"]:
     """The goal that stands for a target state, seen from where one is: the point of q. Only a q that sees
     transitions asks where that is."""
     return goals.point(q.towards(obs, target))
 
 
-def plan(goals: GoalSpace, q: PosteriorView, key: Array, count: int, targets: Array) -> Pursuit:
+def plan(
+    goals: GoalSpace, q: PosteriorView, key: Key[Array, ""], count: int, targets: Float[Array, "target obs"]
+) -> Pursuit:
     """What all episodes pursue: `count` goals from the prior, then each target state (Algorithm 1)."""
     own = sample_goals(current(goals, q), key, count)
     aimed = jax.vmap(lambda s: aim(goals, q, s, s))(targets)
@@ -37,7 +42,7 @@ def plan(goals: GoalSpace, q: PosteriorView, key: Array, count: int, targets: Ar
     return Pursuit(jnp.concatenate([own, aimed]), jnp.concatenate([nowhere, targets]), mask)
 
 
-def goal_now(goals: GoalSpace, q: PosteriorView, obs: Array, pursued: Pursuit) -> Array:
+def goal_now(goals: GoalSpace, q: PosteriorView, obs: Float[Array, " obs"], pursued: Pursuit) -> Shaped[Array, "*goal"]:
     """The goal of one episode at this step: the same throughout, unless q sees transitions and a target is asked."""
     if q.posterior_input != "transition":
         return pursued.z
@@ -45,7 +50,7 @@ def goal_now(goals: GoalSpace, q: PosteriorView, obs: Array, pursued: Pursuit) -
 
 
 def measuring(goals: GoalSpace, q: PosteriorView, spec: EnvSpec) -> Measure:
-    def measure(now: StepSeen, pursued: Pursuit) -> dict[str, Array]:
+    def measure(now: StepSeen, pursued: Pursuit) -> dict[str, Float[Array, "..."]]:
         d, z = q.during(*now), pursued.z
         return {
             "F": empowerment(q, goals, d, z),
@@ -57,7 +62,12 @@ def measuring(goals: GoalSpace, q: PosteriorView, spec: EnvSpec) -> Measure:
 
 
 def conclude(
-    goals: GoalSpace, q: PosteriorView, spec: EnvSpec, stats: EpisodeStats, pursued: Pursuit, targets: Array
+    goals: GoalSpace,
+    q: PosteriorView,
+    spec: EnvSpec,
+    stats: EpisodeStats,
+    pursued: Pursuit,
+    targets: Float[Array, "target obs"],
 ) -> dict[str, Any]:
     count = pursued.z.shape[0] - targets.shape[0]
     own = jax.tree.map(lambda x: x[:count], (stats, pursued.z))
@@ -82,6 +92,6 @@ def conclude(
     return out
 
 
-def spread(x: Array) -> Array:
+def spread(x: Float[Array, "episode dim"]) -> Float[Array, ""]:
     """Standard deviation over episodes, of all dimensions together."""
     return jnp.sqrt(jnp.mean(jnp.var(x, axis=0)))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Key, Shaped
 
 from vgcrl.envs.contract import Vectorised
 from vgcrl.objective.goals import GoalSpace
@@ -15,20 +16,20 @@ from vgcrl.objective.types import EnvSpec, Step
 class Pursuit(NamedTuple):
     """What an episode is after: a goal z, or where `aimed` the goal that stands for a target state."""
 
-    z: Array
-    target: Array
-    aimed: Array
+    z: Shaped[Array, "..."]
+    target: Float[Array, "... obs"]
+    aimed: Bool[Array, "..."]
 
 
 Act = Callable[[Array, Any], Array]  # obs, what is pursued -> action
 
 
 class StepSeen(NamedTuple):
-    """One step of an episode."""
+    """One step of an episode, or of each of several."""
 
-    obs: Array
-    action: Array
-    next_obs: Array
+    obs: Float[Array, "... obs"]
+    action: Float[Array, "... action"]
+    next_obs: Float[Array, "... obs"]
 
 
 Measure = Callable[[StepSeen, Any], Any]  # and what is pursued -> numbers
@@ -38,19 +39,21 @@ class Scene(NamedTuple):
     """Where the environments stand, and the goals pursued in them."""
 
     env: Any  # nothing where the environments run on the host
-    obs: Array
-    z: Array
+    obs: Float[Array, "env obs"]
+    z: Shaped[Array, " env *goal"]
 
 
-def sample_goals(goals: GoalSpace, key: Array, count: int) -> Array:
+def sample_goals(goals: GoalSpace, key: Key[Array, ""], count: int) -> Shaped[Array, " count *goal"]:
     return jax.vmap(goals.sample)(jax.random.split(key, count))
 
 
-def where_rows(mask: Array, new: Array, old: Array) -> Array:
+def where_rows(
+    mask: Bool[Array, " n"], new: Shaped[Array, " n *rest"], old: Shaped[Array, " n *rest"]
+) -> Shaped[Array, " n *rest"]:
     return jnp.where(mask.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
 
-def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Array) -> Scene:
+def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Key[Array, ""]) -> Scene:
     """After a step: where an episode ended, pursue a new goal."""
     fresh = sample_goals(goals, key, out.last.shape[0])
     return Scene(env, out.obs, where_rows(out.last, fresh, scene.z))
@@ -59,14 +62,14 @@ def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Array) -> S
 class EpisodeStats(NamedTuple):
     """Episodes under way, one per goal."""
 
-    obs: Array
+    obs: Float[Array, "episode obs"]
     final: StepSeen  # the last step taken
-    running: Array
-    steps: Array  # taken
+    running: Bool[Array, " episode"]
+    steps: Float[Array, " episode"]  # taken
     sums: Any  # of what is measured, over those steps
 
 
-def begin(obs: Array, pursued: Any, actions: int, measure: Measure) -> EpisodeStats:
+def begin(obs: Float[Array, "episode obs"], pursued: Any, actions: int, measure: Measure) -> EpisodeStats:
     count = obs.shape[0]
     still = StepSeen(obs, jnp.zeros((count, actions)), obs)
     shapes = jax.eval_shape(jax.vmap(measure), still, pursued)
@@ -74,7 +77,9 @@ def begin(obs: Array, pursued: Any, actions: int, measure: Measure) -> EpisodeSt
     return EpisodeStats(obs, still, jnp.ones(count, bool), jnp.zeros(count), sums)
 
 
-def follow(stats: EpisodeStats, action: Array, out: Step, pursued: Any, measure: Measure) -> EpisodeStats:
+def follow(
+    stats: EpisodeStats, action: Float[Array, "episode action"], out: Step, pursued: Any, measure: Measure
+) -> EpisodeStats:
     """One step of all episodes; one that has ended counts no more."""
     running = stats.running
     now = StepSeen(stats.obs, action, out.next_obs)
@@ -84,17 +89,21 @@ def follow(stats: EpisodeStats, action: Array, out: Step, pursued: Any, measure:
     return EpisodeStats(out.obs, final, running & ~out.last, stats.steps + running.astype(jnp.float32), sums)
 
 
-def places(stats: EpisodeStats, spec: EnvSpec) -> Array:
-    """Where the bodies are, (episode, place); where they stopped, once an episode has ended."""
+def places(stats: EpisodeStats, spec: EnvSpec) -> Float[Array, "episode place"]:
+    """Where the bodies are; where they stopped, once an episode has ended."""
     return stats.final.next_obs[..., jnp.array(spec.place, jnp.int32)]
 
 
-def episodes(env: Vectorised, act: Act, pursued: Any, key: Array, measure: Measure) -> tuple[EpisodeStats, Array]:
-    """One whole episode for each thing pursued, in a native environment; and its path, (step, episode, place)."""
+def episodes(
+    env: Vectorised, act: Act, pursued: Any, key: Key[Array, ""], measure: Measure
+) -> tuple[EpisodeStats, Float[Array, "step episode place"]]:
+    """One whole episode for each thing pursued, in a native environment; and its path."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
-    def step(carry: tuple[Any, EpisodeStats], key: Array) -> tuple[tuple[Any, EpisodeStats], Array]:
+    def step(
+        carry: tuple[Any, EpisodeStats], key: Key[Array, ""]
+    ) -> tuple[tuple[Any, EpisodeStats], Float[Array, "episode place"]]:
         state, stats = carry
         action = jax.vmap(act)(stats.obs, pursued)
         state, out = env.step(state, action, key)
@@ -106,8 +115,10 @@ def episodes(env: Vectorised, act: Act, pursued: Any, key: Array, measure: Measu
     return stats, path
 
 
-def trajectories(env: Vectorised, act: Act, z: Array, key: Array) -> Array:
-    """The observations of one whole episode per goal, (step, goal, ...), for pictures."""
+def trajectories(
+    env: Vectorised, act: Act, z: Shaped[Array, " episode *goal"], key: Key[Array, ""]
+) -> Float[Array, "step episode obs"]:
+    """The observations of one whole episode per goal, for pictures."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 

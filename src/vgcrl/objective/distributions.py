@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key, Shaped
 from scipy import special
 
 LOG_2PI = math.log(2 * math.pi)
@@ -21,7 +22,7 @@ _NODES = np.linspace(-6, 6, 401)
 _WEIGHTS = np.exp(-(_NODES**2) / 2)
 
 
-def _expect_normal(f, mean: Array, std: Array) -> Array:
+def _expect_normal(f, mean: Float[Array, " goal"], std: Float[Array, " goal"]) -> Float[Array, " goal"]:
     """Over each coordinate's marginal, by the trapezoid rule: exact to 1e-4 also where f is steep and std large."""
     nodes = jnp.asarray(_NODES, mean.dtype)
     weights = jnp.asarray(_WEIGHTS / _WEIGHTS.sum(), mean.dtype)
@@ -31,94 +32,94 @@ def _expect_normal(f, mean: Array, std: Array) -> Array:
 class Direct(eqx.Module):
     """Distributions that are fitted by their own log-density."""
 
-    def fit(self, z: Array) -> Array:
+    def fit(self, z: Any) -> Float[Array, ""]:
         return self.log_prob(z)  # ty: ignore[missing-attribute]
 
 
-def _pick(values: Array, z: Array) -> Array:
+def _pick(values: Float[Array, " k"], z: Int[Array, ""]) -> Float[Array, ""]:
     """values[z] by a mask, since the gradient of indexing is a scatter."""
     return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == z, values, 0.0))
 
 
 class Categorical(Direct):
-    logits: Array
+    logits: Float[Array, " k"]
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Int[Array, ""]) -> Float[Array, ""]:
         return _pick(jax.nn.log_softmax(self.logits), z)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Int[Array, ""]:
         return jax.random.categorical(key, self.logits)
 
-    def mode(self) -> Array:
+    def mode(self) -> Int[Array, ""]:
         return jnp.argmax(self.logits)
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, ""]:
         values = f(jnp.arange(self.logits.shape[-1])).astype(self.logits.dtype)
         return jax.nn.softmax(self.logits) @ values
 
-    def linear(self) -> Array:
+    def linear(self) -> Float[Array, " n"]:
         return jax.nn.log_softmax(self.logits)
 
-    def weights(self, z: Array) -> Array:
+    def weights(self, z: Int[Array, ""]) -> Float[Array, " n"]:
         return jax.nn.one_hot(z, self.logits.shape[-1], dtype=self.logits.dtype)
 
-    def offset(self, z: Array) -> Array:
+    def offset(self, z: Int[Array, ""]) -> Float[Array, ""]:
         return jnp.zeros((), self.logits.dtype)
 
 
 class Implied(eqx.Module):
     """Over k categories, by Bayes' rule from how likely each makes what was seen; uniform prior."""
 
-    evidence: Array  # log p(seen | category)
+    evidence: Float[Array, " k"]  # log p(seen | category)
 
-    def fit(self, z: Array) -> Array:
+    def fit(self, z: Int[Array, ""]) -> Float[Array, ""]:
         return _pick(self.evidence, z)
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Int[Array, ""]) -> Float[Array, ""]:
         return Categorical(self.evidence).log_prob(z)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Int[Array, ""]:
         return jax.random.categorical(key, self.evidence)
 
-    def mode(self) -> Array:
+    def mode(self) -> Int[Array, ""]:
         return jnp.argmax(self.evidence)
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, ""]:
         return Categorical(self.evidence).expect(f)
 
 
 class Tilted(eqx.Module):
     """p(z) exp⟨change, z⟩ without its normaliser; goals are vectors, or k categories given as vectors."""
 
-    change: Array
-    bound: Array  # what is asked of `change` beside the likelihood
+    change: Float[Array, " goal"]
+    bound: Float[Array, ""]  # what is asked of `change` beside the likelihood
     categories: int = eqx.field(static=True)  # 0: vectors
     log_prior: Any = eqx.field(static=True)
 
-    def fit(self, z: Array) -> Array:
+    def fit(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return z @ self.change + self.bound
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return z @ self.change + self.log_prior(z)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Shaped[Array, "*goal"]:
         return self.mode()
 
-    def mode(self) -> Array:
+    def mode(self) -> Shaped[Array, "*goal"]:
         """The category, or the direction, that is most likely."""
         return jnp.argmax(self.change) if self.categories else self.expect(lambda z: z)
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         """Of the direction, as if there were no doubt of it."""
         return f(self.change / jnp.sqrt(jnp.sum(self.change**2) + 1e-12))
 
-    def linear(self) -> Array:
+    def linear(self) -> Float[Array, " goal"]:
         return self.change
 
-    def weights(self, z: Array) -> Array:
+    def weights(self, z: Float[Array, " goal"]) -> Float[Array, " goal"]:
         return z
 
-    def offset(self, z: Array) -> Array:
+    def offset(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return self.log_prior(z)
 
 
@@ -129,54 +130,54 @@ class GoalAmongDecoys(Direct):
     reached one itself; a sample is one of the candidates.
     """
 
-    state: Array  # the reached one
-    embedding: Array  # of it, a unit vector
-    candidates: tuple[Array, Array]  # decoys: states and their embeddings
+    state: Float[Array, " features"]  # the reached one
+    embedding: Float[Array, " embedding"]  # of it, a unit vector
+    candidates: tuple[Float[Array, "decoys features"], Float[Array, "decoys embedding"]]
     scale: float = eqx.field(static=True)
 
-    def log_prob(self, z: tuple[Array, Array]) -> Array:
+    def log_prob(self, z: tuple[Float[Array, " features"], Float[Array, " embedding"]]) -> Float[Array, ""]:
         own, others = self.scale * (z[1] @ self.embedding), self.scale * (self.candidates[1] @ self.embedding)
         return own - jnp.logaddexp(own, jax.nn.logsumexp(others))
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         scores = jnp.append(self.candidates[1] @ self.embedding, 1.0)
         states = jnp.concatenate([self.candidates[0], self.state[None]])
         return states[jax.random.categorical(key, self.scale * scores)]
 
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, " goal"]:
         return self.state
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         return f(self.state)
 
 
 class Normal(Direct):
     """Independent coordinates."""
 
-    mean: Array
-    log_std: Array
+    mean: Float[Array, " goal"]
+    log_std: Float[Array, " goal"]
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         error = (z - self.mean) * jnp.exp(-self.log_std)
         return -0.5 * jnp.sum(error**2 + 2 * self.log_std + LOG_2PI)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         return self.mean + jnp.exp(self.log_std) * jax.random.normal(key, self.mean.shape, self.mean.dtype)
 
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, " goal"]:
         return self.mean
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         return _expect_normal(f, self.mean, jnp.exp(self.log_std))
 
-    def linear(self) -> Array:
+    def linear(self) -> Float[Array, " n"]:
         scaled = self.mean * jnp.exp(-2 * self.log_std)
         return jnp.append(scaled, -0.5 * jnp.sum(self.mean * scaled))
 
-    def weights(self, z: Array) -> Array:
+    def weights(self, z: Float[Array, " goal"]) -> Float[Array, " n"]:
         return jnp.append(z, jnp.ones((), z.dtype))
 
-    def offset(self, z: Array) -> Array:
+    def offset(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         """A function of z alone where the standard deviations are."""
         return -0.5 * jnp.sum((z * jnp.exp(-self.log_std)) ** 2 + 2 * self.log_std + LOG_2PI)
 
@@ -184,19 +185,19 @@ class Normal(Direct):
 class Huber(Direct):
     """Independent coordinates; −log density is Huber's loss of (z − mean)/scale: quadratic to 1, then linear."""
 
-    mean: Array
-    log_scale: Array
+    mean: Float[Array, " goal"]
+    log_scale: Float[Array, " goal"]
 
     _centre: ClassVar[float] = math.sqrt(2 * math.pi) * math.erf(1 / math.sqrt(2))  # mass within 1, unnormalised
     _tail: ClassVar[float] = math.exp(-0.5)  # and beyond it, on each side
     _log_mass: ClassVar[float] = math.log(_centre + 2 * _tail)
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         error = jnp.abs((z - self.mean) * jnp.exp(-self.log_scale))
         loss = jnp.where(error <= 1, 0.5 * error**2, error - 0.5)
         return -jnp.sum(loss + self.log_scale + self._log_mass)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         """By the inverse of the distribution function, from the left up to the middle and mirrored beyond it."""
         u = jax.random.uniform(key, self.mean.shape, self.mean.dtype, minval=-1.0, maxval=1.0)
         left = 0.5 * (1 - jnp.abs(u)) * math.exp(self._log_mass)  # mass to the left of −|x|
@@ -205,10 +206,10 @@ class Huber(Direct):
         x = jnp.where(left < self._tail, tail, jax.scipy.special.ndtri(jnp.clip(inside, 1e-6, 0.5)))
         return self.mean + jnp.exp(self.log_scale) * jnp.sign(u) * jnp.abs(x)
 
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, " goal"]:
         return self.mean
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         nodes = np.linspace(-16, 16, 1601)
         size = np.abs(nodes)
         weights = np.exp(-np.where(size <= 1, 0.5 * nodes**2, size - 0.5))
@@ -219,44 +220,44 @@ class Huber(Direct):
 class FullNormal(Direct):
     """Covariance L Lᵀ with L lower triangular and a positive diagonal."""
 
-    mean: Array
-    tril: Array
+    mean: Float[Array, " goal"]
+    tril: Float[Array, "goal goal"]
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         error = jax.scipy.linalg.solve_triangular(self.tril, z - self.mean, lower=True)
         return -0.5 * jnp.sum(error**2 + LOG_2PI) - jnp.sum(jnp.log(jnp.diagonal(self.tril)))
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         return self.mean + self.tril @ jax.random.normal(key, self.mean.shape, self.mean.dtype)
 
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, " goal"]:
         return self.mean
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         return _expect_normal(f, self.mean, jnp.linalg.norm(self.tril, axis=-1))
 
 
 class Mixture(Direct):
     """K components, stacked along their leading axis."""
 
-    logits: Array
+    logits: Float[Array, " k"]
     components: Normal
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         each = jax.vmap(lambda c: c.log_prob(z))(self.components)
         return jax.nn.logsumexp(jax.nn.log_softmax(self.logits) + each)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         key_component, key_value = jax.random.split(key)
         k = jax.random.categorical(key_component, self.logits)
         return jax.tree.map(lambda x: x[k], self.components).sample(key_value)
 
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, " goal"]:
         """The component mean of highest density: exact where components are well separated."""
         means = self.components.mean
         return means[jnp.argmax(jax.vmap(self.log_prob)(means))]
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         return jax.nn.softmax(self.logits) @ jax.vmap(lambda c: c.expect(f))(self.components)
 
 
@@ -286,16 +287,16 @@ def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, n
 class VonMisesFisher(Direct):
     """exp(κ⟨μ, z⟩) on the unit sphere of dimension at least 2, κ fixed."""
 
-    direction: Array
+    direction: Float[Array, " goal"]
     kappa: float = eqx.field(static=True)
 
     def _constants(self):
         return _von_mises_fisher_constants(self.direction.shape[-1], self.kappa)
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return self.kappa * (self.direction @ z) + self._constants()[0]
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         key_angle, key_tangent = jax.random.split(key)
         quantiles = jnp.asarray(self._constants()[2], self.direction.dtype)
         uniform = jax.random.uniform(key_angle, dtype=self.direction.dtype)
@@ -308,18 +309,18 @@ class VonMisesFisher(Direct):
             tangent = tangent / jnp.linalg.norm(tangent)
         return jnp.cos(angle) * self.direction + jnp.sin(angle) * tangent
 
-    def mode(self) -> Array:
+    def mode(self) -> Float[Array, " goal"]:
         return self.direction
 
-    def expect(self, f) -> Array:
+    def expect(self, f) -> Float[Array, " goal"]:
         """Only the identity has a closed form, and only the identity is asked for on a sphere."""
         return f(self._constants()[1] * self.direction)
 
-    def linear(self) -> Array:
+    def linear(self) -> Float[Array, " n"]:
         return self.kappa * self.direction
 
-    def weights(self, z: Array) -> Array:
+    def weights(self, z: Float[Array, " goal"]) -> Float[Array, " n"]:
         return z
 
-    def offset(self, z: Array) -> Array:
+    def offset(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return jnp.full((), self._constants()[0], z.dtype)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int, Key, Shaped
 
 
 class Discrete(eqx.Module):
@@ -30,28 +31,29 @@ class Discrete(eqx.Module):
     def entropy(self) -> float:
         return math.log(self.size)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Int[Array, ""]:
         return (jax.random.bits(key) % jnp.uint32(self.size)).astype(jnp.int32)
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Shaped[Array, "*goal"]) -> Float[Array, ""]:
+        """Of a category, whatever q takes for it."""
         return jnp.full((), -self.entropy)
 
-    def embed(self, z: Array) -> Array:
+    def embed(self, z: Int[Array, ""]) -> Float[Array, " goal"]:
         return jax.nn.one_hot(z, self.size)
 
-    def point(self, q) -> Array:
+    def point(self, q) -> Int[Array, ""]:
         return q.mode()
 
-    def lgr(self, z: Array, w: Array) -> Array:
+    def lgr(self, z: Int[Array, ""], w: Int[Array, ""]) -> Float[Array, ""]:
         return (z == w).astype(jnp.float32)
 
-    def read(self, z) -> Array:
+    def read(self, z) -> Int[Array, ""]:
         value = np.asarray(z)
         if value.shape != () or value.dtype.kind not in "iuf" or not 0 <= value < self.size or value != int(value):
             raise ValueError(f"a goal here is an integer from 0 to {self.size - 1}, not {z!r}")
         return jnp.asarray(int(value), jnp.int32)
 
-    def show(self, z: Array) -> Array:
+    def show(self, z: Int[Array, ""]) -> Int[Array, ""]:
         return z
 
 
@@ -67,22 +69,22 @@ class Vectors(eqx.Module):
         @property
         def entropy(self) -> float: ...
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return jnp.full((), -self.entropy)
 
-    def embed(self, z: Array) -> Array:
+    def embed(self, z: Float[Array, " goal"]) -> Float[Array, " goal"]:
         return z
 
-    def lgr(self, z: Array, w: Array) -> Array:
+    def lgr(self, z: Float[Array, " goal"], w: Float[Array, " goal"]) -> Float[Array, ""]:
         return jnp.mean((self.embed(z) - self.embed(w)) ** 2)
 
-    def read(self, z) -> Array:
+    def read(self, z) -> Float[Array, " goal"]:
         value = np.asarray(z, np.float32)
         if value.shape != (self.dim,) or not np.all(np.isfinite(value)):
             raise ValueError(f"a goal here is {self.dim} finite numbers, not {z!r}")
         return jnp.asarray(value)
 
-    def show(self, z: Array) -> Array:
+    def show(self, z: Float[Array, " goal"]) -> Float[Array, " goal"]:
         return self.embed(z)
 
 
@@ -100,10 +102,10 @@ class Box(Vectors):
     def entropy(self) -> float:
         return sum(math.log(b - a) for a, b in zip(self.low, self.high, strict=True))
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         return jax.random.uniform(key, (self.dim,), minval=jnp.asarray(self.low), maxval=jnp.asarray(self.high))
 
-    def point(self, q) -> Array:
+    def point(self, q) -> Float[Array, " goal"]:
         return q.expect(lambda z: z)
 
 
@@ -127,20 +129,20 @@ class TanhBox(Vectors):
     def entropy(self) -> float:
         return self.dim * math.log(2)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         return 0.5 * jax.random.logistic(key, (self.dim,))
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         """Σ log(½ sech² u)."""
         return jnp.sum(math.log(2) - 2 * jnp.logaddexp(z, -z))
 
-    def embed(self, z: Array) -> Array:
+    def embed(self, z: Float[Array, " goal"]) -> Float[Array, " goal"]:
         return jnp.tanh(z)
 
-    def point(self, q) -> Array:
+    def point(self, q) -> Float[Array, " goal"]:
         return jnp.arctanh(jnp.clip(q.expect(jnp.tanh), -1 + 1e-6, 1 - 1e-6))
 
-    def read(self, z) -> Array:
+    def read(self, z) -> Float[Array, " goal"]:
         value = super().read(z)
         if bool(jnp.any(jnp.abs(value) > 1)):
             raise ValueError(f"a goal here lies in [-1, 1]^{self.dim}, not {z!r}")
@@ -156,15 +158,15 @@ class Sphere(Vectors):
     def entropy(self) -> float:
         return math.log(2) + self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         x = jax.random.normal(key, (self.dim,))
         return x / jnp.linalg.norm(x)
 
-    def point(self, q) -> Array:
+    def point(self, q) -> Float[Array, " goal"]:
         mean = q.expect(lambda z: z)
         return mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
 
-    def read(self, z) -> Array:
+    def read(self, z) -> Float[Array, " goal"]:
         value = super().read(z)
         if not jnp.any(value):
             raise ValueError(f"a goal here is a direction, not {z!r}")
@@ -180,13 +182,13 @@ class Normals(Vectors):
     def entropy(self) -> float:
         return self.dim / 2 * math.log(2 * math.pi * math.e)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         return jax.random.normal(key, (self.dim,))
 
-    def log_prob(self, z: Array) -> Array:
+    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
         return -0.5 * jnp.sum(z**2 + math.log(2 * math.pi))
 
-    def point(self, q) -> Array:
+    def point(self, q) -> Float[Array, " goal"]:
         """In the direction of the mean, as long as goals usually are."""
         mean = q.expect(lambda z: z)
         return math.sqrt(self.dim) * mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
@@ -197,18 +199,18 @@ class Visited(Vectors):
 
     dim: int = eqx.field(static=True)
     decoys: int = eqx.field(static=True)
-    memory: Array | None = None
+    memory: Float[Array, "memory goal"] | None = None
 
     @property
     def entropy(self) -> float:
         return math.log(self.decoys + 1)
 
-    def sample(self, key: Array) -> Array:
+    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
         if self.memory is None:
             raise ValueError("goals that were visited need a memory: current(goals, q)")
         return self.memory[jax.random.randint(key, (), 0, self.memory.shape[0])]
 
-    def point(self, q) -> Array:
+    def point(self, q) -> Float[Array, " goal"]:
         return q.mode()
 
 

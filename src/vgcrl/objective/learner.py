@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.agents.sac import Agent
 from vgcrl.objective.goals import GoalSpace
@@ -18,12 +19,12 @@ from vgcrl.objective.types import Knobs, Transition
 class Draws(NamedTuple):
     """The random numbers of one update, so that those of many updates can be drawn at once."""
 
-    policy: Array  # standard normal, (2, batch, action)
-    relabel: Array  # keys
-    refresh: Array
+    policy: Float[Array, "2 batch action"]  # standard normal
+    relabel: Key[Array, ""]
+    refresh: Key[Array, ""]
 
 
-def draw(key: Array, batch: int, action_dim: int) -> Draws:
+def draw(key: Key[Array, ""], batch: int, action_dim: int) -> Draws:
     key_policy, key_relabel, key_refresh = jax.random.split(key, 3)
     return Draws(jax.random.normal(key_policy, (2, batch, action_dim)), key_relabel, key_refresh)
 
@@ -34,17 +35,21 @@ class LearnerState(NamedTuple):
     agent: Any
 
 
-def empowerment(q: PosteriorView, goals: GoalSpace, d: Distribution, z: Array) -> Array:
+def empowerment(q: PosteriorView, goals: GoalSpace, d: Distribution, z: Shaped[Array, "*goal"]) -> Float[Array, ""]:
     """The reward of what d = q(·|seen) was seen, under goal z: log q(z|·) − log p(z)."""
     return d.log_prob(q.code(z)) - goals.log_prob(z)
 
 
-def scalar(q: PosteriorView, goals: GoalSpace, d: Distribution, z: Array) -> tuple[Array, Array]:
+def scalar(
+    q: PosteriorView, goals: GoalSpace, d: Distribution, z: Shaped[Array, "*goal"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Cumulant and w of the usual critic."""
     return empowerment(q, goals, d, z)[None], jnp.ones(1)
 
 
-def successor(q: PosteriorView, goals: GoalSpace, d: Any, z: Array) -> tuple[Array, Array]:
+def successor(
+    q: PosteriorView, goals: GoalSpace, d: Any, z: Shaped[Array, "*goal"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Of successor features: (φ, 1, 0) and (w(z), g(z) − log p(z), 1); their product is the reward, exactly."""
     constant = d.offset(z) - goals.log_prob(z)
     return jnp.append(d.linear(), jnp.array([1.0, 0.0])), jnp.append(d.weights(z), jnp.stack([constant, jnp.ones(())]))
@@ -53,14 +58,14 @@ def successor(q: PosteriorView, goals: GoalSpace, d: Any, z: Array) -> tuple[Arr
 CRITICS = {"scalar": scalar, "successor": successor}
 
 
-def init(q: PosteriorView, agent: Agent, key: Array) -> LearnerState:
+def init(q: PosteriorView, agent: Agent, key: Key[Array, ""]) -> LearnerState:
     return LearnerState(q, adam_init(q), agent.init(key))
 
 
 def update(
     state: LearnerState,
     batch: Transition,
-    later_obs: Array | None,
+    later_obs: Float[Array, "batch obs"] | None,
     knobs: Knobs,
     draws: Draws,
     *,
@@ -69,7 +74,7 @@ def update(
     how: Relabel,
     critic: Callable[..., tuple[Array, Array]],
     bonus: float,
-) -> tuple[LearnerState, dict[str, Array]]:
+) -> tuple[LearnerState, dict[str, Float[Array, " batch"]]]:
     """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on.
 
     What is told of the update is told of each example, so that whoever wants it averages all of it at once.
@@ -77,7 +82,7 @@ def update(
 
     inputs = state.q.inputs(batch.obs, batch.action, batch.next_obs)
 
-    def misfit(q: PosteriorView) -> tuple[Array, Any]:
+    def misfit(q: PosteriorView) -> tuple[Float[Array, ""], Any]:
         """Eq. 3 on the goals pursued, never on relabelled ones."""
         reached = jax.vmap(q.of)(inputs)
         fitted = jax.vmap(lambda d, z: d.fit(q.code(z)))(reached, batch.z)

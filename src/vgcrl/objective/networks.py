@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key
 
 
-def product(weight: Array, x: Array) -> Array:
+def product(weight: Float[Array, "out in"], x: Float[Array, " in"]) -> Float[Array, " out"]:
     """W x, contracted so that neither the product of a batch nor its gradients need a transposed copy."""
     return jax.lax.dot_general(x, weight, (((0,), (1,)), ((), ())))
 
 
-def symlog(x: Array) -> Array:
+def symlog(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """x itself near 0, logarithmic far from it, so that numbers of all sizes can stand side by side."""
     return jnp.sign(x) * jnp.log1p(jnp.abs(x))
 
@@ -29,21 +30,21 @@ INPUTS: dict[str, Callable[[Array], Array]] = {"raw": lambda x: x, "symlog": sym
 
 
 class Linear(eqx.Module):
-    weight: Array  # (out, in)
-    bias: Array
+    weight: Float[Array, "out in"]
+    bias: Float[Array, " out"]
 
-    def effective(self) -> Array:
+    def effective(self) -> Float[Array, "out in"]:
         return self.weight
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return product(self.weight, x) + self.bias
 
 
-def _unit(x: Array) -> Array:
+def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
     return x / (jnp.linalg.norm(x) + 1e-12)
 
 
-def _whiten(gram: Array) -> Array:
+def _whiten(gram: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """Lower triangular T with T·gram·Tᵀ = 1: Cholesky of a few rows, number by number, which compiles to one kernel."""
     n = range(gram.shape[0])
     low: dict[tuple[int, int], Array] = {}
@@ -59,7 +60,7 @@ def _whiten(gram: Array) -> Array:
     return jnp.stack([jnp.stack([inverse.get((i, j), zero) for j in n]) for i in n])
 
 
-def _orthonormal(block: Array) -> Array:
+def _orthonormal(block: Float[Array, "k n"]) -> Float[Array, "k n"]:
     """Gram–Schmidt of a few rows; three times for the sake of rounding."""
     block = block / (jnp.linalg.norm(block, axis=1, keepdims=True) + 1e-12)
     for _ in range(3):
@@ -67,7 +68,7 @@ def _orthonormal(block: Array) -> Array:
     return block
 
 
-def _top_eigenvector(gram: Array) -> Array:
+def _top_eigenvector(gram: Float[Array, "k k"]) -> Float[Array, " k"]:
     """Of a small positive matrix, by squaring it until only the largest eigenvalue is left, number by number.
 
     Where another is so close that six squarings leave something of it, that hardly matters: σ̂ is off by < 0.2 %.
@@ -90,27 +91,29 @@ class Spectral(eqx.Module):
     training lets a second singular value overtake the first.
     """
 
-    weight: Array
-    bias: Array
-    block: Array  # (k, out) spans the leading left singular vectors; moved by `refresh`, not by gradients
-    left: Array  # the first of them, as far as the block knows
-    bound: Array  # c; infinity is off
+    weight: Float[Array, "out in"]
+    bias: Float[Array, " out"]
+    block: Float[Array, "k out"]  # spans the leading left singular vectors; moved by `refresh`, not by gradients
+    left: Float[Array, " out"]  # the first of them, as far as the block knows
+    bound: Float[Array, ""]  # c; infinity is off
 
     @staticmethod
-    def init(weight: Array, bias: Array, *, bound: Array) -> "Spectral":
+    def init(
+        weight: Float[Array, "out in"], bias: Float[Array, " out"], *, bound: Float[Array, ""] | float
+    ) -> "Spectral":
         k = min(4, *weight.shape)
         start = np.random.default_rng(0).standard_normal((k, weight.shape[0]))  # forgotten by the iteration below
         block = jnp.asarray(start, weight.dtype)
         layer = Spectral(weight, bias, block, block[0], jnp.asarray(bound, weight.dtype))
         return jax.lax.fori_loop(0, 15, lambda _, x: x.refresh(), layer)
 
-    def effective(self) -> Array:
+    def effective(self) -> Float[Array, "out in"]:
         left = stop_gradient(self.left)
         right = stop_gradient(_unit(left @ self.weight))
         sigma = left @ self.weight @ right
         return self.weight / jnp.maximum(1.0, sigma / stop_gradient(self.bound))
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return product(self.effective(), x) + self.bias
 
     def refresh(self) -> "Spectral":
@@ -130,7 +133,7 @@ def refresh(model: Any) -> Any:
     return jax.tree.map(lambda x: x.refresh() if bounded(x) else x, model, is_leaf=bounded)
 
 
-def dense(key: Array, sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:
+def dense(key: Key[Array, ""], sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:
     """Layers of the given sizes, uniform within 1/√fan_in. One draw for all: each draw costs compile time."""
     pairs = list(itertools.pairwise(sizes))
     flat = jax.random.uniform(key, (sum((i + 1) * o for i, o in pairs),), minval=-1.0, maxval=1.0)
@@ -148,10 +151,10 @@ class MLP(eqx.Module):
     layers: tuple[Any, ...]
 
     @staticmethod
-    def init(key: Array, sizes: Sequence[int], layer: Callable = Linear) -> "MLP":
+    def init(key: Key[Array, ""], sizes: Sequence[int], layer: Callable = Linear) -> "MLP":
         return MLP(dense(key, sizes, layer))
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         *hidden, head = self.layers
         for layer in hidden:
             x = jax.nn.relu(layer(x))
@@ -169,14 +172,14 @@ class Convolutions(eqx.Module):
     shape: tuple[int, ...] = eqx.field(static=True)
 
     @staticmethod
-    def init(key: Array, shape: tuple[int, ...], out: int, layer: Callable = Linear) -> "Convolutions":
+    def init(key: Key[Array, ""], shape: tuple[int, ...], out: int, layer: Callable = Linear) -> "Convolutions":
         height, width, channels = shape
         first, second, last = jax.random.split(key, 3)
         flat = -(-height // 4) * -(-width // 4) * 32
         layers = dense(first, (9 * channels, 16), layer) + dense(second, (9 * 16, 32), layer)
         return Convolutions(layers, dense(last, (flat, out), layer)[0], shape)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         picture = x.reshape(self.shape)
         for layer in self.layers:
             patches = jax.lax.conv_general_dilated_patches(

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 B1, B2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class AdamState(NamedTuple):
-    count: Array
+    count: Float[Array, ""]
     mean: Any
     square: Any
 
@@ -19,7 +20,7 @@ def adam_init(params: Any) -> AdamState:
     return AdamState(jnp.zeros(()), jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params))
 
 
-def adam_step(params: Any, grads: Any, state: AdamState, learning_rate: Array) -> tuple[Any, AdamState]:
+def adam_step(params: Any, grads: Any, state: AdamState, learning_rate: Float[Array, ""]) -> tuple[Any, AdamState]:
     count = state.count + 1
     mean = jax.tree.map(lambda m, g: B1 * m + (1 - B1) * g, state.mean, grads)
     square = jax.tree.map(lambda s, g: B2 * s + (1 - B2) * g**2, state.square, grads)

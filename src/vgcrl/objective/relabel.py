@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key, Shaped
 
 
 class Relabel(NamedTuple):
@@ -20,7 +21,14 @@ PHER = Relabel(lambda q, key: q.sample(key), "P-HER")
 RELABELS = {"none": NONE, "her": HER, "p-her": PHER}
 
 
-def relabel(how: Relabel, fraction: Array, q: Any, z: Array, later_obs: Array | None, key: Array) -> Array:
+def relabel(
+    how: Relabel,
+    fraction: Float[Array, ""],
+    q: Any,
+    z: Shaped[Array, " batch *goal"],
+    later_obs: Float[Array, "batch obs"] | None,
+    key: Key[Array, ""],
+) -> Shaped[Array, " batch *goal"]:
     """Goals for the policy: `fraction` of a batch is replaced by goals that q, as it is now, reads off later states."""
     pick = how.pick
     if pick is None or later_obs is None:

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int, Key, Shaped
 
 PRNG = "threefry2x32"  # so that a run is the same, and can be read back, whatever JAX's default is
 
 
-def key_of_seed(seed: Any) -> Array:
+def key_of_seed(seed: Any) -> Key[Array, ""]:
     """A key."""
     return jax.random.key(seed, impl=PRNG)
 
@@ -23,11 +24,11 @@ def key_of_seed(seed: Any) -> Array:
 class Transition(NamedTuple):
     """One environment step under goal z. There is no reward: it is a function of q, not a column."""
 
-    obs: Array
-    action: Array
-    next_obs: Array  # the true successor, before any reset
-    z: Array
-    terminal: Array  # no bootstrap past here; a time limit is not a termination
+    obs: Float[Array, "... obs"]
+    action: Float[Array, "... action"]
+    next_obs: Float[Array, "... obs"]  # the true successor, before any reset
+    z: Shaped[Array, "..."]
+    terminal: Bool[Array, "..."]  # no bootstrap past here; a time limit is not a termination
 
 
 class Step(NamedTuple):
@@ -85,8 +86,8 @@ class EnvSpec(NamedTuple):
 class Knobs(NamedTuple):
     """Numbers that may differ from run to run inside one program."""
 
-    learning_rate: Array  # policy, critics and temperature
-    posterior_learning_rate: Array
-    relabel_fraction: Array
-    spectral_norm: Array  # bound on every layer of q; infinity is off
-    projection_seed: Array  # of the matrix an environment is seen through, where it is
+    learning_rate: Float[Array, ""]  # policy, critics and temperature
+    posterior_learning_rate: Float[Array, ""]
+    relabel_fraction: Float[Array, ""]
+    spectral_norm: Float[Array, ""]  # bound on every layer of q; infinity is off
+    projection_seed: Int[Array, ""]  # of the matrix an environment is seen through, where it is

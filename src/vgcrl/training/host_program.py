@@ -19,6 +19,7 @@ from vgcrl.objective.goals import current
 from vgcrl.objective.types import Step, key_of_seed
 from vgcrl.training import program, replay
 from vgcrl.training.config import Config
+from vgcrl.training.evaluation import evaluation_parts
 from vgcrl.training.native_program import NativeProgram
 from vgcrl.training.program import Program, RunState, without
 
@@ -102,7 +103,7 @@ class HostProgram(Program):
         """Environments and compiled parts for evaluations of one size."""
         key = episodes, targets
         if key not in self._evaluators:
-            part = program.evaluation_parts(self.parts, episodes)
+            part = evaluation_parts(self.parts, episodes)
 
             def act(run: RunState, obs: Array, pursued: Pursuit) -> Array:
                 return jax.vmap(partial(part.act, run))(obs, pursued)

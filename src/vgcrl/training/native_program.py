@@ -7,7 +7,7 @@ from typing import Any
 import jax
 from jax import Array
 
-from vgcrl.training import program
+from vgcrl.training import evaluation, program
 from vgcrl.training.config import Config
 from vgcrl.training.program import Program, RunState
 
@@ -18,7 +18,7 @@ class NativeProgram(Program):
         p = self.parts
         self._start = self.for_all_runs(partial(program.init, p), axes=(0, 0, None))
         self._advance = self.for_all_runs(partial(program.advance, p), axes=(0, None, None), donate=(0,))
-        self._record_episodes = self.for_all_runs(partial(program.record_episodes, p), axes=(0, None))
+        self._record_episodes = self.for_all_runs(partial(evaluation.record_episodes, p), axes=(0, None))
         self._evaluations: dict[int, Callable[..., dict[str, Any]]] = {}  # by the number of episodes
 
     def init(self) -> RunState:
@@ -33,7 +33,7 @@ class NativeProgram(Program):
     def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
         count = episodes or self.config.evaluate_episodes
         if count not in self._evaluations:
-            measure = partial(program.evaluate, self.parts, count=count)
+            measure = partial(evaluation.evaluate, self.parts, count=count)
             self._evaluations[count] = self.for_all_runs(measure, axes=(0, None))
         return self._evaluations[count](runs, targets)
 

@@ -6,17 +6,16 @@ over (setting, seed). The clock is not batched, so the branch between collecting
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int, Key, Shaped
 
 from vgcrl.envs import Vectorised
-from vgcrl.measure import metrics
-from vgcrl.measure.rollout import Pursuit, Scene, episodes, pursue, sample_goals, trajectories
+from vgcrl.measure.rollout import Scene, pursue, sample_goals
 from vgcrl.objective import learner
 from vgcrl.objective.agents.sac import Agent, acting, sac
 from vgcrl.objective.goals import GoalSpace, current
@@ -32,6 +31,7 @@ from vgcrl.training.devices import over_runs
 
 KAPPA = 5.0  # concentration of von Mises–Fisher posteriors
 UPDATES_PER_DRAW = 32  # updates whose batches and random numbers are drawn together: fewer, larger operations
+Means = dict[str, Float[Array, ""]]  # of what updates tell, by name
 
 
 class RunState(NamedTuple):
@@ -40,11 +40,11 @@ class RunState(NamedTuple):
     learner: LearnerState
     replay: replay.Replay
     scene: Scene
-    key: Array  # of training; step t uses fold_in(key, t)
-    key_evaluation: Array
+    key: Key[Array, ""]  # of training; step t uses fold_in(key, t)
+    key_evaluation: Key[Array, ""]
     knobs: Knobs
-    fault: Array  # (environment step, environment) of the first observation that is not finite, or −1
-    info: dict[str, Array]  # of the latest update
+    fault: Int[Array, " 2"]  # (environment step, environment) of the first observation that is not finite, or −1
+    info: Means  # of the latest update
 
 
 def without(runs: RunState, *names: str) -> RunState:
@@ -99,7 +99,7 @@ def native_envs(p: Components, knobs: Knobs, count: int) -> Vectorised:
     return Vectorised(p.config.build_env(knobs, count * p.config.runs), count)
 
 
-def posterior(p: Components, key: Array, knobs: Knobs) -> PosteriorView:
+def posterior(p: Components, key: Key[Array, ""], knobs: Knobs) -> PosteriorView:
     c = p.config
     layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
     seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
@@ -111,7 +111,7 @@ def posterior(p: Components, key: Array, knobs: Knobs) -> PosteriorView:
     )
 
 
-def init(p: Components, seed: Array, knobs: Knobs, obs: Array | None) -> RunState:
+def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "env obs"] | None) -> RunState:
     """`obs` is where the environments stand if they run on the host."""
     count = p.config.envs
     keys = jax.random.split(key_of_seed(seed), 6)
@@ -128,17 +128,17 @@ def init(p: Components, seed: Array, knobs: Knobs, obs: Array | None) -> RunStat
 
 
 class Keys(NamedTuple):
-    act: Array
-    env: Array
-    goals: Array
-    learn: Array
+    act: Key[Array, ""]
+    env: Key[Array, ""]
+    goals: Key[Array, ""]
+    learn: Key[Array, ""]
 
 
-def keys_at(run: RunState, clock: Array) -> Keys:
+def keys_at(run: RunState, clock: Int[Array, ""]) -> Keys:
     return Keys(*jax.random.split(jax.random.fold_in(run.key, clock), 4))
 
 
-def decide(p: Components, run: RunState, clock: Array, key: Array) -> Array:
+def decide(p: Components, run: RunState, clock: Int[Array, ""], key: Key[Array, ""]) -> Float[Array, "env action"]:
     """Actions of all environments; random ones at first."""
     noise = jax.random.normal(key, (p.config.envs, p.spec.action_dim))
     chosen = jax.vmap(p.agent.act, (None, 0, 0, 0))(run.learner.agent, run.scene.obs, run.scene.z, noise)
@@ -146,7 +146,15 @@ def decide(p: Components, run: RunState, clock: Array, key: Array) -> Array:
     return jnp.where(clock * p.config.envs < p.config.random_steps, uniform, chosen)
 
 
-def absorb(p: Components, run: RunState, env: Any, action: Array, out: Step, clock: Array, key: Array) -> RunState:
+def absorb(
+    p: Components,
+    run: RunState,
+    env: Any,
+    action: Float[Array, "env action"],
+    out: Step,
+    clock: Int[Array, ""],
+    key: Key[Array, ""],
+) -> RunState:
     """What came of the actions, into replay; new goals where episodes ended."""
     scene = run.scene
     transition = Transition(scene.obs, action, out.next_obs, scene.z, out.terminal)
@@ -160,7 +168,7 @@ def absorb(p: Components, run: RunState, env: Any, action: Array, out: Step, clo
     )
 
 
-def learn_some(p: Components, count: int, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
+def learn_some(p: Components, count: int, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:
     """`count` updates from one draw of batches."""
     how, critic = RELABELS[p.config.relabel], learner.CRITICS[p.config.critic]
     key_sample, key_draws = jax.random.split(key)
@@ -169,7 +177,7 @@ def learn_some(p: Components, count: int, run: RunState, key: Array) -> tuple[Le
     draw = partial(learner.draw, batch=p.config.batch, action_dim=p.spec.action_dim)
     draws = jax.vmap(draw)(jax.random.split(key_draws, count))
 
-    def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Array]]:
+    def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Float[Array, " batch"]]]:
         batch, later, draws = x
         return learner.update(
             state,
@@ -184,7 +192,9 @@ def learn_some(p: Components, count: int, run: RunState, key: Array) -> tuple[Le
             bonus=p.config.alive_bonus,
         )
 
-    def body(carry: tuple[LearnerState, Array], x: Any) -> tuple[tuple[LearnerState, Array], None]:
+    carried = tuple[LearnerState, Float[Array, " name"]]
+
+    def body(carry: carried, x: Any) -> tuple[carried, None]:
         state, info = update(carry[0], x)
         return (state, jnp.mean(jnp.stack([info[k] for k in names]), axis=1)), None
 
@@ -194,11 +204,11 @@ def learn_some(p: Components, count: int, run: RunState, key: Array) -> tuple[Le
     return state, dict(zip(names, means, strict=True))
 
 
-def learn(p: Components, run: RunState, key: Array) -> tuple[LearnerState, dict[str, Array]]:
+def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:
     """All updates of an iteration."""
     few = max(n for n in range(1, min(UPDATES_PER_DRAW, p.updates) + 1) if p.updates % n == 0)
 
-    def body(i: Array, carry: tuple[LearnerState, dict[str, Array]]) -> tuple[LearnerState, dict[str, Array]]:
+    def body(i: Int[Array, ""], carry: tuple[LearnerState, Means]) -> tuple[LearnerState, Means]:
         return learn_some(p, few, run._replace(learner=carry[0]), jax.random.fold_in(key, i))
 
     return jax.lax.fori_loop(0, p.updates // few, body, (run.learner, run.info))
@@ -209,7 +219,7 @@ def enough(p: Components, i: Any) -> Any:
     return i * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
 
 
-def step(p: Components, clock: Array, run: RunState) -> RunState:
+def step(p: Components, clock: Int[Array, ""], run: RunState) -> RunState:
     """In a native environment; the last of an iteration learns too."""
     keys = keys_at(run, clock)
     action = decide(p, run, clock, keys.act)
@@ -221,11 +231,11 @@ def step(p: Components, clock: Array, run: RunState) -> RunState:
     return absorb(p, run, env, action, out, clock, keys.goals)
 
 
-def advance(p: Components, run: RunState, first: Array, count: Array) -> RunState:
+def advance(p: Components, run: RunState, first: Int[Array, ""], count: Int[Array, ""]) -> RunState:
     return jax.lax.fori_loop(first * p.collects, (first + count) * p.collects, partial(step, p), run)
 
 
-def best(p: Components, run: RunState, obs: Array, z: Array) -> Array:
+def best(p: Components, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
     """The action without noise; by generalised policy improvement, the best for z of what several goals would do."""
     agent = run.learner.agent
     if not p.config.gpi:
@@ -238,48 +248,7 @@ def best(p: Components, run: RunState, obs: Array, z: Array) -> Array:
     return actions[jnp.argmax(jnp.min(psi @ w, axis=1))]
 
 
-class EvaluationParts(NamedTuple):
-    """The parts of an evaluation around its episodes, for one run."""
-
-    plan: Callable[..., Pursuit]  # run, targets
-    act: Callable[..., Array]  # run, obs, z -> action, of one episode
-    measure: Callable[..., Any]
-    conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
-
-
-def evaluation_parts(p: Components, count: int) -> EvaluationParts:
-    def plan(run: RunState, targets: Array) -> Pursuit:
-        return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
-
-    def act(run: RunState, obs: Array, pursued: Pursuit) -> Array:
-        return best(p, run, obs, metrics.goal_now(p.goals, run.learner.q, obs, pursued))
-
-    def conclude(run: RunState, stats: Any, path: Array, pursued: Pursuit, targets: Array) -> dict[str, Any]:
-        out = metrics.conclude(p.goals, run.learner.q, p.spec, stats, pursued, targets)
-        gone = {"path": path, "asked": targets[:, jnp.array(p.spec.place)]} if p.spec.place else {}
-        return {**out, **gone, "train": run.info, "posterior": run.learner.q.learned()}
-
-    return EvaluationParts(plan, act, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
-
-
-def evaluate(p: Components, run: RunState, targets: Array | None, count: int) -> dict[str, Any]:
-    """In a native environment; without targets those are states of rest from its own starts."""
-    part = evaluation_parts(p, count)
-    key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
-    if targets is None:
-        _, targets = native_envs(p, run.knobs, count).reset(key_targets)
-    pursued = part.plan(run, targets)
-    envs = native_envs(p, run.knobs, pursued.aimed.shape[0])
-    stats, path = episodes(envs, partial(part.act, run), pursued, key_episodes, part.measure(run))
-    return part.conclude(run, stats, path, pursued, targets)
-
-
-def record_episodes(p: Components, run: RunState, z: Array) -> Array:
-    act = partial(best, p, run)
-    return trajectories(native_envs(p, run.knobs, z.shape[0]), act, z, jax.random.fold_in(run.key_evaluation, 3))
-
-
-def run_axis(config: Config) -> tuple[Array, Knobs]:
+def run_axis(config: Config) -> tuple[Int[Array, " run"], Knobs]:
     """Seed and knobs of every run."""
     axis = [(setting, seed) for setting in config.settings for seed in range(config.seed, config.seed + config.seeds)]
     columns = {k: jnp.array([setting[k] for setting, _ in axis]) for k in KNOBS}
@@ -312,7 +281,7 @@ class Program(ABC):
         """Environment steps of each run."""
         return self.parts.collects * self.config.envs
 
-    def best(self, run: RunState, obs: Array, z: Array) -> Array:
+    def best(self, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
         """The action of one run for one observation and goal, without noise."""
         return best(self.parts, run, obs, z)
 
@@ -329,11 +298,13 @@ class Program(ABC):
         """Trains for iterations first, …, first + count − 1."""
 
     @abstractmethod
-    def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
+    def evaluate(
+        self, runs: RunState, targets: Float[Array, "target obs"] | None = None, episodes: int | None = None
+    ) -> dict[str, Any]:
         """Metrics of every run, (run, ...). Without targets those are states of rest from the environment's starts."""
 
     @abstractmethod
-    def record_episodes(self, runs: RunState, z: Array) -> Any:
+    def record_episodes(self, runs: RunState, z: Shaped[Array, " episode *goal"]) -> Any:
         """Observations of an episode for each goal, (run, step, goal, ...)."""
 
     @abstractmethod

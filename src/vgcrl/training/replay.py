@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int, Key, Shaped, UInt
 
 from vgcrl.objective.types import Transition
 
@@ -21,14 +22,14 @@ _TRIES = 4
 
 
 class Replay(NamedTuple):
-    obs: Array  # (row, env, ...), so are the next four
-    action: Array
-    z: Array
-    terminal: Array
-    link: Array
-    head: Array  # (env,) row to be written next, counted without wrapping, so are the next two
-    start: Array  # first row of the current episode
-    oldest: Array  # first row of the oldest whole episode
+    obs: Float[Array, "row env obs"]
+    action: Float[Array, "row env action"]
+    z: Shaped[Array, " row env *goal"]
+    terminal: Bool[Array, "row env"]
+    link: Int[Array, "row env"]
+    head: Int[Array, " env"]  # row to be written next, counted without wrapping, so are the next two
+    start: Int[Array, " env"]  # first row of the current episode
+    oldest: Int[Array, " env"]  # first row of the oldest whole episode
 
 
 def rows_needed(horizon: int) -> int:
@@ -42,7 +43,7 @@ def init(example: Transition, rows: int, horizon: int) -> Replay:
     if rows < rows_needed(horizon):
         raise ValueError(f"replay of {rows} rows per environment is less than {rows_needed(horizon)}")
 
-    def store(x: Array) -> Array:
+    def store(x: Shaped[Array, "*step"]) -> Shaped[Array, " row *step"]:
         return jnp.zeros((rows, *x.shape), x.dtype)
 
     link = jnp.zeros((rows, count), jnp.int16 if horizon < 2**15 else jnp.int32)
@@ -51,7 +52,7 @@ def init(example: Transition, rows: int, horizon: int) -> Replay:
     return Replay(*columns, link, counter, counter, counter)
 
 
-def add(replay: Replay, step: Transition, last: Array) -> Replay:
+def add(replay: Replay, step: Transition, last: Bool[Array, " env"]) -> Replay:
     rows, count = replay.link.shape
     env = jnp.arange(count)
     head, start = replay.head, replay.start
@@ -81,12 +82,14 @@ def cut(replay: Replay) -> Replay:
     return replay._replace(head=head, start=head)
 
 
-def sample(replay: Replay, key: Array, batch: int, later: str = "final") -> tuple[Transition, Array]:
+def sample(
+    replay: Replay, key: Key[Array, ""], batch: int, later: str = "final"
+) -> tuple[Transition, Shaped[Array, "batch obs"]]:
     """Steps uniform over the ring, and for each a state of its episode: the place is drawn, never stored."""
     rows, count = replay.link.shape
     bits = jax.random.bits(key, (2 + _TRIES, batch))  # one draw serves all: each costs compile time
 
-    def below(bits: Array, n: Array) -> Array:
+    def below(bits: UInt[Array, "*n"], n: Int[Array, "..."]) -> Int[Array, "*n"]:
         return (bits % n.astype(jnp.uint32)).astype(jnp.int32)
 
     env = below(bits[0], jnp.full(batch, count))

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.distributions import Normal
 from vgcrl.objective.networks import INPUTS, MLP
@@ -25,7 +26,7 @@ class SACState(NamedTuple):
     actor: MLP
     critics: MLP  # two, stacked
     target_critics: MLP
-    log_alpha: Array
+    log_alpha: Float[Array, ""]
     optimiser: Any  # of (actor, critics, log_alpha)
 
 
@@ -43,13 +44,15 @@ class Agent(NamedTuple):
     update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, cumulant, w, learning rate, noise
 
 
-def policy(actor: MLP, x: Array) -> Normal:
+def policy(actor: MLP, x: Float[Array, " seen"]) -> Normal:
     """Distribution of the action before its tanh."""
     mean, log_std = jnp.split(actor(x), 2)
     return Normal(mean, jnp.clip(log_std, *LOG_STD_RANGE))
 
 
-def sample_action(actor: MLP, x: Array, noise: Array) -> tuple[Array, Array]:
+def sample_action(
+    actor: MLP, x: Float[Array, " seen"], noise: Float[Array, " action"]
+) -> tuple[Float[Array, " action"], Float[Array, ""]]:
     """An action from standard normal noise, and its log-density: log(1 − tanh²u) = 2(log 2 − u − softplus(−2u))."""
     pi = policy(actor, x)
     u = pi.mean + jnp.exp(pi.log_std) * noise
@@ -57,26 +60,38 @@ def sample_action(actor: MLP, x: Array, noise: Array) -> tuple[Array, Array]:
     return jnp.tanh(u), pi.log_prob(u) - squash
 
 
-def values(critics: MLP, x: Array, action: Array) -> Array:
-    """Both critics' ψ of a batch: (critic, batch, number)."""
+def values(
+    critics: MLP, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
+) -> Float[Array, "2 batch cumulant"]:
+    """ψ of both critics."""
     inputs = jnp.concatenate([x, action], axis=-1)
     each = jnp.stack([inputs, inputs])  # a copy per critic keeps every product in one layout
     return jax.vmap(lambda critic, inputs: jax.vmap(critic)(inputs))(critics, each)
 
 
-def weighed(psi: Array, w: Array) -> Array:
-    """Q of both critics: (critic, batch)."""
+def weighed(psi: Float[Array, "2 batch cumulant"], w: Float[Array, "batch cumulant"]) -> Float[Array, "2 batch"]:
+    """Q of both critics."""
     return jnp.sum(psi * w[None], axis=-1)
 
 
-def critic_loss(critics: MLP, x: Array, action: Array, td_target: Array) -> tuple[Array, Array]:
+def critic_loss(
+    critics: MLP,
+    x: Float[Array, "batch seen"],
+    action: Float[Array, "batch action"],
+    td_target: Float[Array, "batch cumulant"],
+) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
     each = 0.5 * jnp.sum((values(critics, x, action) - td_target[None]) ** 2, axis=(0, 2))
     return jnp.mean(each), each
 
 
 def actor_loss(
-    actor: MLP, critics: MLP, alpha: Array, x: Array, w: Array, noise: Array
-) -> tuple[Array, tuple[Array, Array]]:
+    actor: MLP,
+    critics: MLP,
+    alpha: Float[Array, ""],
+    x: Float[Array, "batch seen"],
+    w: Float[Array, "batch cumulant"],
+    noise: Float[Array, "batch action"],
+) -> tuple[Float[Array, ""], tuple[Float[Array, " batch"], Float[Array, " batch"]]]:
     action, log_pi = jax.vmap(sample_action, (None, 0, 0))(actor, x, noise)
     each = alpha * log_pi - weighed(values(critics, x, action), w).min(axis=0)
     return jnp.mean(each), (each, log_pi)
@@ -100,11 +115,11 @@ def sac(
     """`cumulant_dim` is the length of ψ; `scale` is how policy and critics see observations and goals, the latter less
     the dimensions `relative` of the state."""
 
-    def see(obs: Array, z: Array) -> Array:
+    def see(obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " seen"]:
         goal = embed(z) - obs[jnp.array(relative)] if relative else embed(z)
         return scale(jnp.concatenate([obs, goal]))
 
-    def init(key: Array) -> SACState:
+    def init(key: Key[Array, ""]) -> SACState:
         key_actor, key_critic = jax.random.split(key)
         width = obs_dim + goal_dim
         actor = MLP.init(key_actor, (width, *hidden, 2 * action_dim))
@@ -114,16 +129,27 @@ def sac(
         log_alpha = jnp.log(jnp.full((), initial_alpha))
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
-    def act(state: SACState, obs: Array, z: Array, noise: Array) -> Array:
+    def act(
+        state: SACState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"], noise: Float[Array, " action"]
+    ) -> Float[Array, " action"]:
         return sample_action(state.actor, see(obs, z), noise)[0]
 
-    def best(state: SACState, obs: Array, z: Array) -> Array:
+    def best(state: SACState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
         return jnp.tanh(policy(state.actor, see(obs, z)).mode())
 
-    def successors(state: SACState, obs: Array, action: Array, z: Array) -> Array:
+    def successors(
+        state: SACState, obs: Float[Array, " obs"], action: Float[Array, " action"], z: Shaped[Array, "*goal"]
+    ) -> Float[Array, "2 cumulant"]:
         return values(state.critics, see(obs, z)[None], action[None])[:, 0]
 
-    def update(state: SACState, batch: Transition, cumulant: Array, w: Array, learning_rate: Array, draws: Array):
+    def update(
+        state: SACState,
+        batch: Transition,
+        cumulant: Float[Array, "batch cumulant"],
+        w: Float[Array, "batch cumulant"],
+        learning_rate: Float[Array, ""],
+        draws: Float[Array, "2 batch action"],
+    ) -> tuple[SACState, dict[str, Float[Array, " batch"]]]:
         noise, next_noise = draws
         x, next_x = jax.vmap(see)(batch.obs, batch.z), jax.vmap(see)(batch.next_obs, batch.z)
         alpha = jnp.exp(state.log_alpha)

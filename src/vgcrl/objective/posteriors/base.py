@@ -1,37 +1,40 @@
 """What every posterior q(z|s) answers, and the view of the observation it is given."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.networks import refresh
 
 
+@runtime_checkable
 class Distribution(Protocol):
-    def log_prob(self, z: Array) -> Array: ...
-    def sample(self, key: Array) -> Array: ...
-    def mode(self) -> Array: ...
-    def expect(self, f: Callable[[Array], Array]) -> Array: ...
-    def fit(self, z: Array) -> Array: ...
+    def log_prob(self, z: Any) -> Float[Array, ""]: ...
+    def sample(self, key: Key[Array, ""]) -> Shaped[Array, "*goal"]: ...
+    def mode(self) -> Shaped[Array, "*goal"]: ...
+    def expect(self, f: Callable[[Array], Array]) -> Float[Array, "*goal"]: ...
+    def fit(self, z: Any) -> Float[Array, ""]: ...
 
 
+@runtime_checkable
 class Posterior(Protocol):
     """Array leaves are λ, everything else is static."""
 
-    def __call__(self, s: Array) -> Distribution: ...
-    def code(self, z: Array) -> Any:
+    def __call__(self, s: Float[Array, " features"]) -> Distribution: ...
+    def code(self, z: Shaped[Array, "*goal"]) -> Any:
         """A goal as its distributions take it."""
         ...
 
-    def refresh(self, inputs: Array, key: Array) -> "Posterior":
+    def refresh(self, inputs: Float[Array, "batch features"], key: Key[Array, ""]) -> "Posterior":
         """Advance whatever of q gradients do not move; called once after each fit."""
         ...
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         """What a reader of results wants to see of λ."""
         ...
 
@@ -39,13 +42,13 @@ class Posterior(Protocol):
 class Plain(eqx.Module):
     """What most posteriors are: goals are taken as they are, only bounded layers move without gradients."""
 
-    def code(self, z: Array) -> Any:
+    def code(self, z: Shaped[Array, "*goal"]) -> Any:
         return z
 
-    def refresh(self, inputs: Array, key: Array) -> "Plain":
+    def refresh(self, inputs: Float[Array, "batch features"], key: Key[Array, ""]) -> "Plain":
         return refresh(self)
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         return {}
 
 
@@ -69,19 +72,19 @@ BATCHES = 200  # in which a standardiser learns what is usual: mostly of random 
 class Standardiser(eqx.Module):
     """Numbers less their mean, in units of their spread, as both were in the first BATCHES batches."""
 
-    mean: Array
-    square: Array  # mean of squares
-    count: Array  # batches seen
+    mean: Float[Array, " features"]
+    square: Float[Array, " features"]  # mean of squares
+    count: Float[Array, ""]  # batches seen
 
     @staticmethod
     def init(width: int) -> "Standardiser":
         return Standardiser(jnp.zeros(width), jnp.ones(width), jnp.zeros(()))
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
         mean, square = stop_gradient((self.mean, self.square))
         return (x - mean) / jnp.sqrt(jnp.maximum(square - mean**2, 1e-6))
 
-    def follow(self, batch: Array) -> "Standardiser":
+    def follow(self, batch: Float[Array, "batch features"]) -> "Standardiser":
         share = jnp.where(self.count < BATCHES, 1 / (self.count + 1), 0.0)
         mean = self.mean + share * (jnp.mean(batch, axis=0) - self.mean)
         square = self.square + share * (jnp.mean(batch**2, axis=0) - self.square)
@@ -97,13 +100,15 @@ class PosteriorView(eqx.Module):
     actions: int = eqx.field(static=True, default=0)
     standardise: Standardiser | None = None  # the features as q sees them; None: as they are
 
-    def _view(self, s: Array) -> Array:
+    def _view(self, s: Float[Array, "*batch obs"]) -> Float[Array, "*batch features"]:
         first, last = self.features[0], self.features[-1]
         if self.features == tuple(range(first, last + 1)):
             return s[..., first : last + 1]
         return s[..., jnp.array(self.features)]
 
-    def inputs(self, s: Array, action: Array, after: Array) -> Array:
+    def inputs(
+        self, s: Float[Array, "*batch obs"], action: Float[Array, "*batch action"], after: Float[Array, "*batch obs"]
+    ) -> Float[Array, "*batch seen"]:
         """What q is given of a step, or of many."""
         if self.posterior_input == "state":
             return self._view(after)
@@ -111,7 +116,7 @@ class PosteriorView(eqx.Module):
             return jnp.concatenate([self._view(s), action], axis=-1)
         return jnp.concatenate([self._view(s), self._view(after)], axis=-1)
 
-    def of(self, inputs: Array) -> Distribution:
+    def of(self, inputs: Float[Array, " seen"]) -> Distribution:
         """Of what was given of one step."""
         if self.standardise is None:
             return self.q(inputs)
@@ -120,24 +125,26 @@ class PosteriorView(eqx.Module):
         rest = self.standardise(rest) if self.posterior_input == "transition" else rest
         return self.q(jnp.concatenate([first, rest]))
 
-    def during(self, s: Array, action: Array, after: Array) -> Distribution:
+    def during(
+        self, s: Float[Array, " obs"], action: Float[Array, " action"], after: Float[Array, " obs"]
+    ) -> Distribution:
         """Of a step."""
         return self.of(self.inputs(s, action, after))
 
-    def __call__(self, s: Array) -> Distribution:
+    def __call__(self, s: Float[Array, " obs"]) -> Distribution:
         """Of a state alone: at rest in it."""
         return self.during(s, jnp.zeros(self.actions), s)
 
-    def towards(self, s: Array, target: Array) -> Distribution:
+    def towards(self, s: Float[Array, " obs"], target: Float[Array, " obs"]) -> Distribution:
         """Of a target state, seen from s: as if one step led there. The goal that stands for it is read off this."""
         return self.during(s, jnp.zeros(self.actions), target)
 
-    def code(self, z: Array) -> Any:
+    def code(self, z: Shaped[Array, "*goal"]) -> Any:
         return self.q.code(z)
 
-    def refresh(self, inputs: Array, key: Array) -> "PosteriorView":
+    def refresh(self, inputs: Float[Array, "batch seen"], key: Key[Array, ""]) -> "PosteriorView":
         seen = self.standardise and self.standardise.follow(inputs[:, : len(self.features)])
         return PosteriorView(self.q.refresh(inputs, key), self.features, self.posterior_input, self.actions, seen)
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         return self.q.learned()

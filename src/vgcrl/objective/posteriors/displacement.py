@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.distributions import Tilted
 from vgcrl.objective.networks import MLP, refresh
@@ -22,46 +23,46 @@ WEIGHT, FRESH = 5.0, 256  # CSF's weight of the goals not pursued, and how many 
 class ByLayers(eqx.Module):
     """LSD: every layer of φ is bounded (`spectral_norm`), and nothing else is asked."""
 
-    def __call__(self, change: Array) -> Array:
+    def __call__(self, change: Float[Array, " goal"]) -> Float[Array, ""]:
         return jnp.zeros(())
 
-    def refresh(self, key: Array) -> "ByLayers":
+    def refresh(self, key: Key[Array, ""]) -> "ByLayers":
         return self
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         return {}
 
 
 class ByTime(eqx.Module):
     """METRA: ‖φ(s') − φ(s)‖² ≤ 1 for successive states, by a dual variable λ."""
 
-    log_dual: Array
+    log_dual: Float[Array, ""]
 
-    def __call__(self, change: Array) -> Array:
+    def __call__(self, change: Float[Array, " goal"]) -> Float[Array, ""]:
         """φ ascends λ·slack and λ descends it, in one maximisation."""
         dual, slack = jnp.exp(self.log_dual), jnp.minimum(SLACK, 1 - jnp.sum(change**2))
         return stop_gradient(dual) * slack - dual * stop_gradient(slack)
 
-    def refresh(self, key: Array) -> "ByTime":
+    def refresh(self, key: Key[Array, ""]) -> "ByTime":
         return self
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         return {"dual": jnp.exp(self.log_dual)}
 
 
 class ByContrast(eqx.Module):
     """CSF: the goal pursued is told apart from fresh goals of the prior."""
 
-    fresh: Array  # (FRESH, goal)
+    fresh: Float[Array, "fresh goal"]
 
-    def __call__(self, change: Array) -> Array:
+    def __call__(self, change: Float[Array, " goal"]) -> Float[Array, ""]:
         return -WEIGHT * (jax.nn.logsumexp(stop_gradient(self.fresh) @ change) - jnp.log(float(FRESH)))
 
-    def refresh(self, key: Array) -> "ByContrast":
+    def refresh(self, key: Key[Array, ""]) -> "ByContrast":
         x = jax.random.normal(key, self.fresh.shape)
         return ByContrast(x / jnp.linalg.norm(x, axis=-1, keepdims=True))
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         return {}
 
 
@@ -71,24 +72,24 @@ class Displacement(Plain):
     categories: int = eqx.field(static=True)  # 0: goals are vectors
     log_prior: Any = eqx.field(static=True)
 
-    def __call__(self, x: Array) -> Tilted:
+    def __call__(self, x: Float[Array, " both"]) -> Tilted:
         s, after = jnp.split(x, 2)
         change = self.phi(after) - self.phi(s)
         return Tilted(change, self.bound(change), self.categories, self.log_prior)
 
-    def code(self, z: Array) -> Array:
+    def code(self, z: Shaped[Array, "*goal"]) -> Float[Array, " goal"]:
         """A category as a corner of a simplex around 0."""
         k = self.categories
         return z if not k else (jax.nn.one_hot(z, k) - 1 / k) * k / (k - 1)
 
-    def refresh(self, inputs: Array, key: Array) -> "Displacement":
+    def refresh(self, inputs: Float[Array, "batch both"], key: Key[Array, ""]) -> "Displacement":
         return Displacement(refresh(self.phi), self.bound.refresh(key), self.categories, self.log_prior)
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         return self.bound.learned()
 
 
-def displacement(key: Array, build: Build, *, bound: str, categories: bool = False) -> Displacement:
+def displacement(key: Key[Array, ""], build: Build, *, bound: str, categories: bool = False) -> Displacement:
     bounds = {
         "layers": ByLayers,
         "time": lambda: ByTime(jnp.log(jnp.full((), DUAL_START))),

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import FullNormal, Huber, Normal
 from vgcrl.objective.networks import MLP, dense, product
@@ -22,7 +23,7 @@ LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so t
 class Identity(eqx.Module):
     """Stands where there is nothing to compute."""
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return x
 
 
@@ -31,20 +32,20 @@ class Matrix(eqx.Module):
 
     layer: Any
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return product(self.layer.effective(), x)
 
-    def matrix(self) -> Array:
+    def matrix(self) -> Float[Array, "goal features"]:
         return self.layer.effective()
 
 
 class Constant(eqx.Module):
     """The same Σ everywhere: λ where it is learned."""
 
-    value: Array
+    value: Float[Array, " scale"]
     learned: bool = eqx.field(static=True)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return self.value if self.learned else stop_gradient(self.value)
 
 
@@ -54,12 +55,12 @@ class Clipped(eqx.Module):
     layer: Any
     dim: int = eqx.field(static=True)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         raw = self.layer(x)
         return jnp.concatenate([jnp.clip(raw[: self.dim], *LOG_STD_RANGE), raw[self.dim :]])
 
 
-def _tril(raw: Array, dim: int) -> Array:
+def _tril(raw: Float[Array, " scale"], dim: int) -> Float[Array, "goal goal"]:
     """log-diagonal first, then the strict lower triangle."""
     lower = jnp.zeros((dim, dim), raw.dtype).at[jnp.tril_indices(dim, -1)].set(raw[dim:])
     return lower + jnp.diag(jnp.exp(raw[:dim]))
@@ -73,14 +74,14 @@ class Gaussian(Plain):
     full: bool = eqx.field(static=True)
     robust: bool = eqx.field(static=True)  # Huber's density in place of the normal one
 
-    def __call__(self, s: Array) -> Normal | FullNormal | Huber:
+    def __call__(self, s: Float[Array, " features"]) -> Normal | FullNormal | Huber:
         h = self.trunk(s)
         mean, raw = self.mean(h if self.mean_of_hidden else s), self.scale(h)
         if self.robust:
             return Huber(mean, raw)
         return FullNormal(mean, _tril(raw, mean.shape[-1])) if self.full else Normal(mean, raw)
 
-    def learned(self) -> dict[str, Array]:
+    def learned(self) -> dict[str, Float[Array, "..."]]:
         out = {"A": self.mean.matrix()} if isinstance(self.mean, Matrix) else {}
         if isinstance(self.scale, Constant) and self.full:
             dim = (math.isqrt(8 * self.scale.value.shape[-1] + 1) - 1) // 2
@@ -96,12 +97,12 @@ class Trunk(eqx.Module):
 
     mlp: MLP
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return jax.nn.relu(self.mlp(x))
 
 
 def gaussian(
-    key: Array,
+    key: Key[Array, ""],
     build: Build,
     *,
     mean: str = "mlp",

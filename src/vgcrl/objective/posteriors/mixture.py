@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import Mixture, Normal
 from vgcrl.objective.networks import MLP, dense
@@ -20,14 +21,14 @@ class GaussianMixture(Plain):
     log_std: Any
     components: int = eqx.field(static=True)
 
-    def __call__(self, s: Array) -> Mixture:
+    def __call__(self, s: Float[Array, " features"]) -> Mixture:
         h = self.trunk(s)
         mean = self.mean(h).reshape(self.components, -1)
         log_std = jnp.clip(self.log_std(h), *LOG_STD_RANGE).reshape(self.components, -1)
-        return Mixture(self.weights(h), Normal(mean, log_std))
+        return Mixture(self.weights(h), jax.vmap(Normal)(mean, log_std))
 
 
-def mixture(key: Array, build: Build) -> GaussianMixture:
+def mixture(key: Key[Array, ""], build: Build) -> GaussianMixture:
     key_trunk, key_weights, key_mean, key_std = jax.random.split(key, 4)
     k, width = build.components, build.hidden[-1]
     return GaussianMixture(

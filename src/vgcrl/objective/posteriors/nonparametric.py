@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import GoalAmongDecoys
 from vgcrl.objective.networks import MLP, Convolutions, refresh
@@ -19,31 +20,31 @@ PROPOSED = 8  # states of a batch that may enter the memory
 ORDINARY = 0.3  # chance to enter it anyway: the memory follows what the policy can do, and forgets what it did once
 
 
-def _unit(x: Array) -> Array:
+def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
     return x / jnp.sqrt(jnp.sum(x**2) + 1e-12)
 
 
-def _squares(states: Array, others: Array) -> Array:
+def _squares(states: Float[Array, "n features"], others: Float[Array, "m features"]) -> Float[Array, "n m"]:
     """Squared distance of each state to each of `others`."""
     return jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
 
 
 class Similarity(Plain):
     net: Any
-    memory: Array  # (MEMORY, features)
-    decoys: Array  # (DECOYS, features)
+    memory: Float[Array, "memory features"]
+    decoys: Float[Array, "decoys features"]
 
-    def embed(self, s: Array) -> Array:
+    def embed(self, s: Float[Array, " features"]) -> Float[Array, " embedding"]:
         return _unit(self.net(s))
 
-    def __call__(self, s: Array) -> GoalAmongDecoys:
+    def __call__(self, s: Float[Array, " features"]) -> GoalAmongDecoys:
         decoys = stop_gradient(self.decoys)
         return GoalAmongDecoys(s, self.embed(s), (decoys, jax.vmap(self.embed)(decoys)), SCALE)
 
-    def code(self, z: Array) -> tuple[Array, Array]:
+    def code(self, z: Float[Array, " features"]) -> tuple[Float[Array, " features"], Float[Array, " embedding"]]:
         return z, self.embed(z)
 
-    def refresh(self, inputs: Array, key: Array) -> "Similarity":
+    def refresh(self, inputs: Float[Array, "batch features"], key: Key[Array, ""]) -> "Similarity":
         """A proposed state takes the place of one that has a nearer neighbour, at times of any; then new decoys."""
         key_proposed, key_places, key_ordinary, key_decoys = jax.random.split(key, 4)
         proposed = inputs[jax.random.randint(key_proposed, (PROPOSED,), 0, inputs.shape[0])]
@@ -58,7 +59,7 @@ class Similarity(Plain):
         return Similarity(refresh(self.net), memory, decoys)
 
 
-def similarity(key: Array, build: Build, *, conv: bool = False) -> Similarity:
+def similarity(key: Key[Array, ""], build: Build, *, conv: bool = False) -> Similarity:
     if conv:
         net = Convolutions.init(key, build.image, WIDTH, build.layer)
     else:

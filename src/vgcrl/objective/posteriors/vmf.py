@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.networks import MLP
@@ -13,10 +14,10 @@ class Directional(Plain):
     direction: MLP
     kappa: float = eqx.field(static=True)
 
-    def __call__(self, s: Array) -> VonMisesFisher:
+    def __call__(self, s: Float[Array, " features"]) -> VonMisesFisher:
         x = self.direction(s)
         return VonMisesFisher(x / jnp.sqrt(jnp.sum(x**2) + 1e-12), self.kappa)
 
 
-def von_mises_fisher(key: Array, build: Build) -> Directional:
+def von_mises_fisher(key: Key[Array, ""], build: Build) -> Directional:
     return Directional(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)

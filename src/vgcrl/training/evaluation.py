@@ -1,0 +1,63 @@
+"""The evaluation of one run: its parts around whole episodes, and all of it where the environment is native."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Shaped
+
+from vgcrl.measure import metrics
+from vgcrl.measure.rollout import Pursuit, episodes, trajectories
+from vgcrl.training.program import Components, RunState, best, native_envs
+
+
+class EvaluationParts(NamedTuple):
+    """The parts of an evaluation around its episodes, for one run."""
+
+    plan: Callable[..., Pursuit]  # run, targets
+    act: Callable[..., Array]  # run, obs, z -> action, of one episode
+    measure: Callable[..., Any]
+    conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
+
+
+def evaluation_parts(p: Components, count: int) -> EvaluationParts:
+    def plan(run: RunState, targets: Float[Array, "target obs"]) -> Pursuit:
+        return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
+
+    def act(run: RunState, obs: Float[Array, " obs"], pursued: Pursuit) -> Float[Array, " action"]:
+        return best(p, run, obs, metrics.goal_now(p.goals, run.learner.q, obs, pursued))
+
+    def conclude(
+        run: RunState,
+        stats: Any,
+        path: Float[Array, "step episode place"],
+        pursued: Pursuit,
+        targets: Float[Array, "target obs"],
+    ) -> dict[str, Any]:
+        out = metrics.conclude(p.goals, run.learner.q, p.spec, stats, pursued, targets)
+        gone = {"path": path, "asked": targets[:, jnp.array(p.spec.place)]} if p.spec.place else {}
+        return {**out, **gone, "train": run.info, "posterior": run.learner.q.learned()}
+
+    return EvaluationParts(plan, act, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
+
+
+def evaluate(p: Components, run: RunState, targets: Float[Array, "target obs"] | None, count: int) -> dict[str, Any]:
+    """In a native environment; without targets those are states of rest from its own starts."""
+    part = evaluation_parts(p, count)
+    key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
+    if targets is None:
+        _, targets = native_envs(p, run.knobs, count).reset(key_targets)
+    pursued = part.plan(run, targets)
+    envs = native_envs(p, run.knobs, pursued.aimed.shape[0])
+    stats, path = episodes(envs, partial(part.act, run), pursued, key_episodes, part.measure(run))
+    return part.conclude(run, stats, path, pursued, targets)
+
+
+def record_episodes(
+    p: Components, run: RunState, z: Shaped[Array, " episode *goal"]
+) -> Float[Array, "step episode obs"]:
+    act = partial(best, p, run)
+    return trajectories(native_envs(p, run.knobs, z.shape[0]), act, z, jax.random.fold_in(run.key_evaluation, 3))
