@@ -89,9 +89,11 @@ def _add_options(
         if name == "method" and name not in fixed:
             parser.add_argument("method", nargs="?", metavar="METHOD", help=help)
         elif name not in fixed:
-            metavar = described(field).metavar or name.split("_")[-1].upper()
-            kind = str if raw else _parser_of(kind_of(field))
-            parser.add_argument(flag(name), type=kind, metavar=metavar, help=help)
+            metavar, kind = described(field).metavar or name.split("_")[-1].upper(), kind_of(field)
+            if kind.several and kind.each is str and not raw:  # may hold commas
+                parser.add_argument(flag(name), action="append", metavar=metavar, help=help)
+            else:
+                parser.add_argument(flag(name), type=str if raw else _parser_of(kind), metavar=metavar, help=help)
 
 
 def _whole(text: str, most: int = LARGEST) -> int:
@@ -239,7 +241,7 @@ def _say(text: str) -> None:
 
 def _finish(run: Any) -> int:
     mean = run.last.get("mean", {})
-    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v"}
+    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
     shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
     _say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
@@ -265,7 +267,9 @@ def _page_beside(run: Any) -> Path | None:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    return Options(**{name: getattr(args, name) for name in FIELDS if hasattr(args, name)})
+    given: dict[str, Any] = {name: getattr(args, name) for name in FIELDS if hasattr(args, name)}
+    given |= {name: tuple(x) for name, x in given.items() if isinstance(x, list)}
+    return Options(**given)
 
 
 def _train(args: argparse.Namespace) -> int:

@@ -54,6 +54,13 @@ class HostEnvs(Protocol):
     def close(self) -> None: ...
 
 
+class GoalEnvs(HostEnvs, Protocol):
+    """Goal environments, those whose `spec.goal` is not empty, ask for goals of their own."""
+
+    def desired(self) -> np.ndarray: ...
+    def succeeded(self) -> np.ndarray: ...
+
+
 class Broken(Exception):
     """An environment raised; the message says what and where, `traceback` is the whole of it."""
 

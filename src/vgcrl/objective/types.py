@@ -60,6 +60,8 @@ class EnvSpec(NamedTuple):
     action_dtype: str = "float32"
     height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the height, of bodies that can fall
     place: tuple[int, ...] = ()  # where on the ground it is, in metres
+    goal: tuple[int, ...] = ()  # of a goal environment, the achieved goal
+    remark: str = ""  # what a user should know of how it is seen
 
     def scale(self, action: Any) -> Any:
         """From [−1, 1] to the environment's own units, in any array namespace."""

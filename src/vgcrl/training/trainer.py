@@ -119,6 +119,8 @@ def start(given: Options, folder: Path | None, *, quiet: bool = False, evaluated
         write_config(folder, config)
         if given.get("engine", "auto") == "auto" and not (config.native or quiet):
             display.note(f"{config.env}: engine {config.engine}")
+        if program.spec.remark and not quiet:
+            display.note(f"{config.env}: {program.spec.remark}")
         _note_idle(program, display)
         with _failures(folder):
             return train_loop(program, folder, runs, START, display, evaluated, check_folder)

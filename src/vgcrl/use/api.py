@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs import Env, gymnasium_engine, modules
+from vgcrl.envs import Env, gymnasium_engine, modules, own
 from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.types import key_of_seed
@@ -25,21 +25,25 @@ from vgcrl.training.run_folder import Run
 from vgcrl.use.policies import folder_of
 
 
-def make(env: str = "pointmass", **options: Any) -> Any:
+def make(env: Any = "pointmass", **options: Any) -> Any:
     """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
     config = resolve(to_options({"env": env, **options}))
     if config.native:
         return config.build_env()
-    return gymnasium_engine.single(env, config.horizon, bool(config.terminate), bool(config.positions))
+    choices = config.horizon, bool(config.terminate), bool(config.positions), config.env_arg or ()
+    return gymnasium_engine.single(config.env, *choices)
 
 
 def to_options(values: dict[str, Any]) -> Options:
     """Numbers of NumPy, whole floats, lists, and single values for options that take several, as options have them.
 
-    The module of an environment of the user's own is imported, since it is named here.
+    An environment may be an object, and its arguments a dict `env_kwargs`. The module of one of the user's own is
+    imported, since it is named here.
     """
+    values = _with_named_env(values)
     env = str(values.get("env", ""))
-    modules.import_named(modules.module_of(env), f"--env {env}")
+    if not own.is_given(env):
+        modules.import_named(modules.module_of(env), f"--env {env}")
 
     def number(x: Any, kind: type) -> Any:
         x = x.item() if isinstance(x, np.generic) else x
@@ -55,6 +59,19 @@ def to_options(values: dict[str, Any]) -> Options:
         return number(x, kind.each)
 
     return Options(**{name: value(name, x) if name in FIELDS else x for name, x in values.items()})
+
+
+def _with_named_env(values: dict[str, Any]) -> dict[str, Any]:
+    keywords = values.get("env_kwargs") or {}
+    values = {name: x for name, x in values.items() if name != "env_kwargs"}
+    if not isinstance(keywords, dict):
+        raise UsageError(f"env_kwargs {keywords!r} is not valid; valid: a dict of arguments and their values")
+    if values.get("env") is not None:
+        found = own.named(values["env"])
+        keywords = {**found.env_kwargs, **keywords}
+        limit = {} if found.horizon is None else {"horizon": found.horizon}
+        values = {**limit, **values, "env": found.env}
+    return {**values, "env_arg": own.to_words(keywords)} if keywords else values
 
 
 def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
