@@ -88,6 +88,8 @@ def _add_options(
             help += "; several values, separated by commas, are run side by side"
         if name == "method" and name not in fixed:
             parser.add_argument("method", nargs="?", metavar="METHOD", help=help)
+        elif described(field).hidden:
+            parser.set_defaults(**{name: None})
         elif name not in fixed:
             metavar, kind = described(field).metavar or name.split("_")[-1].upper(), kind_of(field)
             if kind.several and kind.each is str and not raw:  # may hold commas
@@ -146,7 +148,7 @@ def parser() -> Parser:
         return made
 
     def imports(made: argparse.ArgumentParser) -> None:
-        help = "import MODULE first, also from the current folder: one that registers an environment of your own"
+        help = "import MODULE first, also from the current folder: one that registers what is your own"
         made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
     train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
@@ -259,11 +261,12 @@ def _finish(run: Any) -> int:
 
 
 def _page_beside(run: Any) -> Path | None:
-    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for."""
+    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for, and
+    what is registered elsewhere may have no page."""
     from vgcrl.show.explorer import explore
     from vgcrl.show.explorer.worlds import POINT_MASSES
 
-    return explore(run.dir, None, _say) if run.config.env in POINT_MASSES else None
+    return explore(run.dir, None, _say) if run.config.env in POINT_MASSES and not run.config.plugins else None
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -579,6 +582,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _import_named(args: argparse.Namespace) -> None:
     """Modules that the user names on this command: by --import, and by --env where that trains something new."""
+    modules.import_plugins()
     for module in getattr(args, "modules", []):
         modules.import_named(module, "--import")
     if args.command in ("train", "experts"):

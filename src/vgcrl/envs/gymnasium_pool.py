@@ -112,9 +112,9 @@ class Remote:
     def __init__(self, name: str, *arguments: Any):
         context = multiprocessing.get_context("spawn")  # a fork would inherit locks of JAX's threads
         self.name, self.stopped_since = name, math.inf
-        if name.startswith(own.LOCAL):
-            valid = "--workers 0, or a class or function of a module"
-            raise UsageError(f"--workers: another process cannot find {name}, which has no name there; valid: {valid}")
+        if own.is_given(name) and ":" not in name:
+            valid = "--workers 0, or package.module:Name"
+            raise UsageError(f"--workers: {name} is not known to other processes; valid: {valid}")
         self.pipe, theirs = context.Pipe()
         inputs = (theirs, modules.search_path(name), name, *arguments)
         self.process = context.Process(target=_serve, args=inputs, daemon=True)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from vgcrl.envs import Engine, Env, HostEnvs, find
+from vgcrl.envs import Engine, Env, HostEnvs, find, modules
 from vgcrl.envs.mjx_engine import PHYSICS
 from vgcrl.errors import UsageError
 from vgcrl.objective.learner import CRITICS
@@ -130,6 +130,8 @@ class Config:
         least=1,
     )
 
+    plugins: tuple[str, ...] = option("modules that registered what the run is made of", (), hidden=True)
+
     @property
     def simulator(self) -> Engine:
         return find(self.env).engines[self.engine]
@@ -192,6 +194,7 @@ class Config:
     def from_json(text: str) -> "Config":
         """An option that came after the file was written is as it was without it."""
         values = json.loads(text)
+        modules.check_imported(values.get("plugins"))
         unknown = sorted(set(values) - set(FIELDS))
         if unknown:
             raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(FIELDS))}")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find
+from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
 from vgcrl.objective.posteriors import LINEAR
@@ -39,6 +39,7 @@ def resolve(given: Options) -> Config:
     _check_swept(values)
     values["replay"] = _replay(given, values, spec.horizon)
     values = {"evaluate_every": _evaluate_every(values, row.engines[engine].native, spec.horizon)} | values
+    values["plugins"] = modules.owners(**{name: values[name] for name in ("method", "posterior", "env")})
     decided: Values = {name: values.get(name) for name in FIELDS}
     return Config(**decided)
 

@@ -40,6 +40,7 @@ def to_options(values: dict[str, Any]) -> Options:
     An environment may be an object, and its arguments a dict `env_kwargs`. The module of one of the user's own is
     imported, since it is named here.
     """
+    modules.import_plugins()
     values = _with_named_env(values)
     env = str(values.get("env", ""))
     if not own.is_given(env):
@@ -118,6 +119,7 @@ def load(run: str | Path, seed: int | None = None) -> Policy:
     `run` may also be the name of a policy that comes with the package: see `vgcrl list policies`. An environment of
     your own that is not installed is not imported because the run names it: import its module first.
     """
+    modules.import_plugins()
     program, runs, _ = trainer.restore(folder_of(run), lambda text: print(text, file=sys.stderr))
     return policy_of(program, runs, seed)
 
