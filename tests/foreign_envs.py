@@ -143,6 +143,22 @@ class Reach(gymnasium.Env):
         return self._see(action), 0.0, bool(action.min() > 0.95), False, info
 
 
+class Walk(gymnasium.Env):
+    """Three actions, numbered from −1: a step to the left, none, or to the right, on a line from −5 to 5."""
+
+    observation_space = spaces.Box(-5, 5, (1,))
+    action_space = spaces.Discrete(3, start=-1)
+
+    def reset(self, *, seed=None, options=None):
+        self.place = np.zeros(1, np.float32)
+        return self.place.copy(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.place = np.clip(self.place + action, -5, 5).astype(np.float32)
+        return self.place.copy(), 0.0, False, False, {}
+
+
 class Mixed(gymnasium.Env):
     """Observations of several kinds."""
 
@@ -205,6 +221,7 @@ FIRST_STARTS = 1
 gymnasium.register("Scalar-v0", Scalar, max_episode_steps=6)
 gymnasium.register("Switches-v0", Switches, max_episode_steps=6)
 gymnasium.register("Reach-v0", Reach, max_episode_steps=6)
+gymnasium.register("Walk-v0", Walk, max_episode_steps=8)
 gymnasium.register("Mixed-v0", Mixed, max_episode_steps=6)
 gymnasium.register("Lost-v0", Lost, max_episode_steps=6)
 gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
@@ -228,7 +245,7 @@ gymnasium.register("Table-v0", Table, max_episode_steps=6)
 gymnasium.register("Timeless-v0", Timeless, max_episode_steps=6)
 gymnasium.register("Faulty-v0", Faulty, max_episode_steps=6)
 for name, seen, acted in (
-    ("Discrete", BOX, spaces.Discrete(3)),
+    ("Discrete", BOX, spaces.MultiDiscrete([2, 3])),
     ("Still", BOX, spaces.Box(-1, 1, (0,))),
     ("Flat", spaces.Box(np.array([0, 0, -1]), np.array([1, 0, 1])), BOX),
     ("Words", spaces.Sequence(BOX), BOX),

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with observations of numbers and Box actions, as `HostEnvs`."""
+"""Any Gymnasium environment with observations of numbers and Box or Discrete actions, as `HostEnvs`."""
 
 import contextlib
 import math
@@ -68,10 +68,11 @@ def _example(name: str, options: dict[str, Any]) -> Any:
         raise UsageError(
             f"--env {name} cannot be built: {what}; valid: one that can, with --env-arg as it takes them"
         ) from error
-    if not isinstance(spaces["actions"], gymnasium.spaces.Box):
-        raise UsageError(f"--env {name} has actions in {textwrap.shorten(str(spaces['actions']), 100)}; valid: Box")
+    actions = spaces["actions"]
+    if not isinstance(actions, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)):
+        raise UsageError(f"--env {name} has actions in {textwrap.shorten(str(actions), 100)}; valid: Box or Discrete")
     try:
-        sizes = {"actions": math.prod(spaces["actions"].shape), "observations": flat(spaces["observations"]).low.size}
+        sizes = {"actions": math.prod(actions.shape), "observations": flat(spaces["observations"]).low.size}
     except NotNumbers as error:
         raise UsageError(f"--env {name} has observations that are {error}") from None
     for kind in (kind for kind, size in sizes.items() if not size):
@@ -100,6 +101,13 @@ def is_limited(env: Any) -> bool:
     return _limit_of(env) is not None
 
 
+def _first_action(space: Any) -> int | None:
+    """The number of the first of the actions to choose from, where there are such."""
+    import gymnasium
+
+    return int(space.start) if isinstance(space, gymnasium.spaces.Discrete) else None
+
+
 def _learn_range(env: Any, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
     """Where an environment does not say in which range its goals are, that of those it asks for."""
     least, largest = goal_envs.desired_range(env)
@@ -112,7 +120,9 @@ def describe(env: Any, horizon: int) -> EnvSpec:
     low, high = _bounds(seen)
     if seen.goal:
         _learn_range(env, low, high, list(seen.goal))
-    action_low, action_high = _bounds(env.action_space)
+    first = _first_action(env.action_space)
+    ends = np.ones(1 if first is None else int(env.action_space.n))
+    action_low, action_high = _bounds(env.action_space) if first is None else (-ends, ends)
     # an action without bounds is between −1 and 1, one with a single bound within 2 of it
     above = np.where(np.isfinite(action_high), action_high - 2.0, -1.0)
     action_low = np.where(np.isfinite(action_low), action_low, above)
@@ -137,6 +147,7 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         action_shape=env.action_space.shape,
         action_dtype=str(env.action_space.dtype),
         goal=seen.goal,
+        first_action=first,
         remark=seen.remark,
     )
 

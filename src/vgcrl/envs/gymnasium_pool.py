@@ -46,9 +46,12 @@ class Part:
     """Environments `rows` of all, `count` of which are a run's."""
 
     def __init__(self, name: str, options: dict[str, Any], rows: range, count: int, horizon: int):
+        import gymnasium
+
         self.rows, self.count, self.horizon = rows, count, horizon
         self.envs = [make_env(name, options) for _ in rows]
         self.flat = observations.flat(self.envs[0].observation_space)
+        self.chooses = isinstance(self.envs[0].action_space, gymnasium.spaces.Discrete)
         self.time = np.zeros(len(rows), np.int32)
         self.desired_goals = np.zeros((len(rows), len(self.flat.goal)), np.float32)
         self.succeeded_now = np.zeros(len(rows), np.float32)
@@ -74,7 +77,8 @@ class Part:
 
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
         """The fields of `Step`."""
-        steps = [env.step(action[i, ...]) for i, env in enumerate(self.envs)]
+        taken = action if self.chooses else [action[i, ...] for i in range(len(action))]
+        steps = [env.step(one) for env, one in zip(self.envs, taken, strict=True)]
         self.time += 1
         if self.flat.goal:
             told = ((env, obs, info) for env, (obs, *_, info) in zip(self.envs, steps, strict=True))

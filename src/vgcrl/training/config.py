@@ -113,7 +113,9 @@ class Config:
         "τ: share of the critics that the targets take over at each update", 0.005, least=0, most=1
     )
     initial_alpha: float = option("temperature of the policy at first", 1.0, least=1e-9, most=HUGE)
-    target_entropy: float = option("of the policy; default −|A|/2", least=-HUGE, most=HUGE)
+    target_entropy: float = option(
+        "of the policy; default −|A|/2, of n actions to choose from log(n)/2", least=-HUGE, most=HUGE
+    )
     updates_per_step: float = option(
         "gradient updates per environment step", least=1e-6, most=1000, valid="a positive number up to 1000"
     )

@@ -18,6 +18,7 @@ from vgcrl.training.fields import LARGEST, flag
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
+CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
 Values = dict[str, Any]  # name of an option -> its value
 
 
@@ -114,7 +115,7 @@ def _learning_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
     return {
         "relabel_fraction": (0.0 if values["relabel"] == "none" else 0.5,),
         "posterior_learning_rate": tuple(method.posterior_rate * x for x in values["learning_rate"]),
-        "target_entropy": -spec.action_dim / 2,
+        "target_entropy": -spec.action_dim / 2 if spec.first_action is None else CHOOSING * math.log(spec.action_dim),
     }
 
 
