@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vgcrl.errors import UsageError
     from vgcrl.training.run_folder import Run
-    from vgcrl.use.api import Policy, lgr, load, make, train
+    from vgcrl.use.api import Policy, evaluate, lgr, load, make, resume, stop_when, train
     from vgcrl.use.compiled import compile
     from vgcrl.use.register import register_env, register_method, register_posterior
 
@@ -15,12 +15,15 @@ __all__ = [
     "Run",
     "UsageError",
     "compile",
+    "evaluate",
     "lgr",
     "load",
     "make",
     "register_env",
     "register_method",
     "register_posterior",
+    "resume",
+    "stop_when",
     "train",
 ]
 __version__ = "0.1.0"
