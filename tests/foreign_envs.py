@@ -34,17 +34,17 @@ class Echo(gymnasium.Env):
 
 
 class Whole(gymnasium.Env):
-    """Actions are whole numbers, and there is an image to see."""
+    """Actions are whole numbers, and so is what it sees."""
 
-    observation_space = spaces.Box(0, 255, (2, 2, 1), np.uint8)
+    observation_space = spaces.Box(0, 255, (2, 2), np.uint8)
     action_space = spaces.Box(0, 4, (4,), np.int32)
 
     def reset(self, *, seed=None, options=None):
-        return np.zeros((2, 2, 1), np.uint8), {}
+        return np.zeros((2, 2), np.uint8), {}
 
     def step(self, action):
         assert self.action_space.contains(action)
-        return action.astype(np.uint8).reshape(2, 2, 1), 0.0, False, False, {}
+        return action.astype(np.uint8).reshape(2, 2), 0.0, False, False, {}
 
 
 class Spaces(gymnasium.Env):
@@ -94,6 +94,86 @@ class Timeless(Whole):
         raise RuntimeError("ask later")
 
 
+class Ship(gymnasium.Env):
+    """Goes where its motor and the current take it; nothing is known of how far. Registered nowhere."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (3,))
+    action_space = spaces.Box(-1, 1, (2,))
+
+    def __init__(self, current=0.0):
+        self.current = current
+
+    def reset(self, *, seed=None, options=None):
+        self.place = np.zeros(3, np.float32)
+        return self.place.copy(), {}
+
+    def step(self, action):
+        self.place += np.float32([*action, 0]) + np.float32([self.current, 0, 0])
+        return self.place.copy(), 0.0, False, False, {}
+
+
+class Reach(gymnasium.Env):
+    """A goal environment: it goes where its action says at once, and asks for a place to be; how it tells whether that
+    is reached is chosen. An action near (1, 1) ends the episode."""
+
+    observation_space = spaces.Dict(
+        observation=spaces.Box(-1, 1, (3,)),
+        achieved_goal=spaces.Box(-np.inf, np.inf, (2,)),
+        desired_goal=spaces.Box(-np.inf, np.inf, (2,)),
+    )
+    action_space = spaces.Box(-1, 1, (2,))
+
+    def __init__(self, tells="is_success", fixed=False):
+        self.tells, self.fixed = tells, fixed
+        if tells == "reward":
+            self.compute_reward = lambda achieved, desired, info: -float(np.abs(achieved - desired).max() > 0.1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.desired = np.array([0.5, 0.5]) if self.fixed else self.np_random.uniform([-0.8, -0.4], [0.8, 0.4])
+        return self._see(np.zeros(2)), {}
+
+    def _see(self, place):
+        whole = {"observation": [*place, 0.5], "achieved_goal": place, "desired_goal": self.desired}
+        return {name: np.array(x, np.float32) for name, x in whole.items()}
+
+    def step(self, action):
+        near = bool(np.abs(action - self.desired).max() <= 0.1)
+        info = {self.tells: near} if self.tells in ("is_success", "success") else {}
+        return self._see(action), 0.0, bool(action.min() > 0.95), False, info
+
+
+class Walk(gymnasium.Env):
+    """Three actions, numbered from −1: a step to the left, none, or to the right, on a line from −5 to 5."""
+
+    observation_space = spaces.Box(-5, 5, (1,))
+    action_space = spaces.Discrete(3, start=-1)
+
+    def reset(self, *, seed=None, options=None):
+        self.place = np.zeros(1, np.float32)
+        return self.place.copy(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.place = np.clip(self.place + action, -5, 5).astype(np.float32)
+        return self.place.copy(), 0.0, False, False, {}
+
+
+class Mixed(gymnasium.Env):
+    """Observations of several kinds."""
+
+    observation_space = spaces.Dict(
+        kind=spaces.Discrete(3), pair=spaces.Tuple((spaces.Box(-1, 1, (2,)), spaces.Box(0, 9, (1, 1))))
+    )
+    action_space = spaces.Box(-1, 1, (2,))
+
+    def reset(self, *, seed=None, options=None):
+        return {"kind": 2, "pair": (np.zeros(2, np.float32), np.full((1, 1), 7, np.float32))}, {}
+
+    def step(self, action):
+        return {"kind": 1, "pair": (action, np.full((1, 1), 8, np.float32))}, 0.0, False, False, {}
+
+
 BOX = spaces.Box(-1, 1, (2,))
 
 
@@ -140,6 +220,9 @@ class Lost(Whole):
 FIRST_STARTS = 1
 gymnasium.register("Scalar-v0", Scalar, max_episode_steps=6)
 gymnasium.register("Switches-v0", Switches, max_episode_steps=6)
+gymnasium.register("Reach-v0", Reach, max_episode_steps=6)
+gymnasium.register("Walk-v0", Walk, max_episode_steps=8)
+gymnasium.register("Mixed-v0", Mixed, max_episode_steps=6)
 gymnasium.register("Lost-v0", Lost, max_episode_steps=6)
 gymnasium.register("Lame-v0", Lame, max_episode_steps=6)
 gymnasium.register("Echo-v0", Echo, max_episode_steps=6)
@@ -162,10 +245,11 @@ gymnasium.register("Table-v0", Table, max_episode_steps=6)
 gymnasium.register("Timeless-v0", Timeless, max_episode_steps=6)
 gymnasium.register("Faulty-v0", Faulty, max_episode_steps=6)
 for name, seen, acted in (
-    ("Discrete", BOX, spaces.Discrete(3)),
+    ("Discrete", BOX, spaces.MultiDiscrete([2, 3])),
     ("Still", BOX, spaces.Box(-1, 1, (0,))),
     ("Flat", spaces.Box(np.array([0, 0, -1]), np.array([1, 0, 1])), BOX),
-    ("Dict", spaces.Dict(goal=BOX, state=spaces.Box(np.zeros(40), np.arange(1, 41))), BOX),
+    ("Words", spaces.Sequence(BOX), BOX),
+    ("Picture", spaces.Dict(place=BOX, view=spaces.Box(0, 255, (8, 9, 3), np.uint8)), BOX),
 ):
     kwargs = {"observation_space": seen, "action_space": acted}
     gymnasium.register(f"{name}-v0", Spaces, max_episode_steps=6, kwargs=kwargs)

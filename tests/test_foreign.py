@@ -235,8 +235,9 @@ def test_an_environment_broken_at_reset(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Discrete", ["actions in Discrete(3)", "valid: Box"]),
-        ("Dict", ["observations in Dict(", "valid: Box"]),
+        ("Discrete", ["actions in MultiDiscrete([2 3])", "valid: Box or Discrete"]),
+        ("Words", ["observations that are Sequence(", "valid: spaces of numbers"]),
+        ("Picture", ["observations that are pictures (8 × 9 × 3 bytes)", "valid: numbers"]),
         ("Needy", ["Box9D is not installed", "pip install box9d"]),
         ("Faulty", ["cannot be built: RuntimeError: no licence"]),
         ("Quitter", ["cannot be built: SystemExit: 7"]),

@@ -27,7 +27,7 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
         "lgr_z_steps": jnp.zeros(4),
         "velocity": jnp.asarray(np.stack([path.sum(axis=0) for path in paths]), jnp.float32),
     }
-    spec = SimpleNamespace(velocity=(0, 2), seconds=0.05)
+    spec = SimpleNamespace(goal=(), velocity=(0, 2), seconds=0.05)
     q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
     obs = jnp.asarray(last)
     stats = EpisodeStats(obs, StepSeen(obs, obs, obs), jnp.zeros(4, bool), lengths, sums)
@@ -43,7 +43,7 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
 def test_a_q_that_is_no_number_recovers_no_skill():
     """Though the largest of no numbers is the first."""
     q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
-    obs, spec = jnp.zeros((2, 3)), SimpleNamespace(velocity=())
+    obs, spec = jnp.zeros((2, 3)), SimpleNamespace(goal=(), velocity=())
     for f in (1.0, np.nan):
         sums = {"F": jnp.array([f, 1.0]), "lgr_z_steps": jnp.ones(2)}
         stats = EpisodeStats(obs, StepSeen(obs, obs, obs), jnp.zeros(2, bool), jnp.ones(2), sums)

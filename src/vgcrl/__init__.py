@@ -6,13 +6,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vgcrl.errors import UsageError
     from vgcrl.training.run_folder import Run
-    from vgcrl.use.api import Policy, lgr, load, make, train
+    from vgcrl.use.api import Policy, evaluate, lgr, load, make, resume, stop_when, train
     from vgcrl.use.compiled import compile
+    from vgcrl.use.register import register_env, register_method, register_posterior
 
-__all__ = ["Policy", "Run", "UsageError", "compile", "lgr", "load", "make", "train"]
+__all__ = [
+    "Policy",
+    "Run",
+    "UsageError",
+    "compile",
+    "evaluate",
+    "lgr",
+    "load",
+    "make",
+    "register_env",
+    "register_method",
+    "register_posterior",
+    "resume",
+    "stop_when",
+    "train",
+]
 __version__ = "0.2.0"
 
 _ELSEWHERE = {"UsageError": "errors", "Run": "training.run_folder", "compile": "use.compiled"}
+_ELSEWHERE |= dict.fromkeys(("register_env", "register_method", "register_posterior"), "use.register")
 
 
 def __getattr__(name: str) -> Any:

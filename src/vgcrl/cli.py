@@ -86,10 +86,12 @@ def _add_options(
                 help += "; several values, separated by commas, are run side by side"
             if name == "method":
                 group.add_argument("method", nargs="?", metavar="METHOD", help=help)
+                continue
+            metavar, kind = described(field).metavar or name.split("_")[-1].upper(), kind_of(field)
+            if kind.several and kind.each is str and not raw:  # may hold commas
+                group.add_argument(flag(name), action="append", metavar=metavar, help=help)
             else:
-                metavar = described(field).metavar or name.split("_")[-1].upper()
-                kind = str if raw else _parser_of(kind_of(field))
-                group.add_argument(flag(name), type=kind, metavar=metavar, help=help)
+                group.add_argument(flag(name), type=str if raw else _parser_of(kind), metavar=metavar, help=help)
 
 
 def _brief(text: str) -> str:
@@ -158,7 +160,7 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
         return made
 
     def imports(made: argparse.ArgumentParser) -> None:
-        help = "import MODULE first, also from the current folder: one that registers an environment of your own"
+        help = "import MODULE first, also from the current folder: one that registers what is your own"
         made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
     train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
@@ -263,7 +265,7 @@ def _say(text: str) -> None:
 
 def _finish(run: Any) -> int:
     mean = run.last.get("mean", {})
-    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v"}
+    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
     shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
     _say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
@@ -281,18 +283,21 @@ def _finish(run: Any) -> int:
 
 
 def _page_beside(run: Any) -> Path | None:
-    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for."""
+    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for, and
+    what is registered elsewhere may have no page."""
     from vgcrl.show.explorer import explore
     from vgcrl.show.explorer.worlds import POINT_MASSES
 
-    return explore(run.dir, None, _say) if run.config.env in POINT_MASSES else None
+    return explore(run.dir, None, _say) if run.config.env in POINT_MASSES and not run.config.plugins else None
 
 
 def _options(args: argparse.Namespace) -> "Options":
     from vgcrl.training.config import FIELDS
     from vgcrl.training.options import Options
 
-    return Options(**{name: getattr(args, name) for name in FIELDS if hasattr(args, name)})
+    given: dict[str, Any] = {name: getattr(args, name) for name in FIELDS if hasattr(args, name)}
+    given |= {name: tuple(x) for name, x in given.items() if isinstance(x, list)}
+    return Options(**given)
 
 
 def _train(args: argparse.Namespace) -> int:
@@ -635,6 +640,7 @@ def _import_named(args: argparse.Namespace) -> None:
     """Modules that the user names on this command: by --import, and by --env where that trains something new."""
     from vgcrl.envs import modules
 
+    modules.import_plugins()
     for module in getattr(args, "modules", []):
         modules.import_named(module, "--import")
     if args.command in ("train", "experts"):

@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vgcrl.envs import bodies, gymnasium_engine, mjx_engine, mujoco_engine, pixels, pointmass, projection, warp_engine
+from vgcrl.envs import (
+    bodies,
+    gymnasium_engine,
+    mjx_engine,
+    mujoco_engine,
+    own,
+    pixels,
+    pointmass,
+    projection,
+    warp_engine,
+)
 from vgcrl.envs.contract import Broken, Env, HostEnvs, Vectorised, cores
 from vgcrl.errors import UsageError, hint
 
@@ -51,6 +61,7 @@ PAPER: dict[str, Any] = {
 }
 
 
+GYMNASIUM = ("env_arg", "horizon", "workers")  # options of any Gymnasium environment
 WARP_WORLDS = 1024  # from so many side by side on, Warp on an H200 is faster than MuJoCo on 16 cores
 
 
@@ -120,20 +131,25 @@ ENVS = {
 
 
 def find(name: str) -> EnvRow:
-    """A row of the registry, or any Gymnasium id: `Id-v0`, or `package.module:Id-v0` for one's own."""
+    """A row of the registry, or any Gymnasium id: `Id-v0`, or `package.module:Id-v0` for one's own; or a class or
+    function `package.module:Name`."""
     if name in ENVS:
         return ENVS[name]
     known = gymnasium_engine.ids()
-    if ":" in name or name in known or (not known and re.search(r"-v\d+$", name)):
+    if ":" in name or name in known or own.is_given(name) or (not known and re.search(r"-v\d+$", name)):
         return EnvRow(
-            {"gymnasium": Engine(False, partial(gymnasium_engine.Foreign, name), ("horizon", "workers"))},
-            {"horizon": gymnasium_engine.horizon(name), "workers": 0},
+            {"gymnasium": Engine(False, partial(gymnasium_engine.Foreign, name), GYMNASIUM)},
+            {"env_arg": (), "horizon": gymnasium_engine.horizon(name), "workers": 0},
             "a Gymnasium environment",
             PAPER | {"envs": 16},
         )
+    if name.startswith(own.LOCAL):
+        valid = f"vgcrl.register_env({name!r}, ...) first, or in a module that --import names"
+        raise UsageError(f"--env {name} was given in Python, as an object without a name to find it by; valid: {valid}")
     near = hint(name, [*ENVS, *known], 3, 0.5)
     raise UsageError(
-        f"--env {name!r} is unknown{near}; valid: {', '.join(ENVS)}, an installed Gymnasium id, or package.module:Id-v0"
+        f"--env {name!r} is unknown{near}; valid: {', '.join(ENVS)}, an installed Gymnasium id, package.module:Id-v0, "
+        "or package.module:Class"
     )
 
 
@@ -147,4 +163,16 @@ def choose(row: EnvRow, worlds: int) -> str:
     return "mjx" if default == "mujoco" and few and mjx_engine.missing() is None else default
 
 
-__all__ = ["ENVS", "Broken", "Engine", "Env", "EnvRow", "HostEnvs", "Vectorised", "choose", "cores", "find"]
+__all__ = [
+    "ENVS",
+    "GYMNASIUM",
+    "Broken",
+    "Engine",
+    "Env",
+    "EnvRow",
+    "HostEnvs",
+    "Vectorised",
+    "choose",
+    "cores",
+    "find",
+]

@@ -55,6 +55,13 @@ class HostEnvs(Protocol):
     def close(self) -> None: ...
 
 
+class GoalEnvs(HostEnvs, Protocol):
+    """Goal environments, those whose `spec.goal` is not empty, ask for goals of their own."""
+
+    def desired(self) -> np.ndarray: ...
+    def succeeded(self) -> np.ndarray: ...
+
+
 def told(error: BaseException) -> str:
     """An exception in one line."""
     return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with Box observations and actions, as `HostEnvs`."""
+"""Any Gymnasium environment with observations of numbers and Box or Discrete actions, as `HostEnvs`."""
 
 import contextlib
 import math
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from vgcrl.envs import bodies, modules
+from vgcrl.envs import bodies, goal_envs, modules, own
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import place_of, told
 from vgcrl.envs.gymnasium_pool import Pool, make_env
+from vgcrl.envs.observations import NotNumbers, flat
 from vgcrl.errors import UsageError, hint
 from vgcrl.objective.types import EnvSpec, Step
 
@@ -27,16 +28,22 @@ def ids() -> list[str]:
     return list(gymnasium.registry)
 
 
-def horizon(name: str) -> int | None:
-    """The time limit that an id is registered with; no environment is built."""
+def horizon(name: str) -> int | Callable[..., int | None] | None:
+    """The time limit that an id is registered with; of a class or function that of one which has to be built."""
     registry = _gymnasium(name).registry
     module, colon, identifier = name.rpartition(":")
-    if colon:
+    if colon and not own.is_given(name):
         modules.import_installed(module, name)
+    if own.factory(name):
+        return lambda env_arg, **_: _limit_of(_example(name, own.to_keywords(env_arg)))
     if identifier not in registry:
         near = hint(identifier, registry, 3, 0.5)
-        raise UsageError(f"--env {name} is unknown{near}; valid: an id that {module or 'gymnasium'} registers")
-    limit = registry[identifier].max_episode_steps
+        what = f"an id that {module} registers, or a class or function there" if module else "an id of gymnasium's"
+        raise UsageError(f"--env {name} is unknown{near}; valid: {what}")
+    return _whole_limit(registry[identifier].max_episode_steps)
+
+
+def _whole_limit(limit: Any) -> int | None:
     return int(limit) if isinstance(limit, Real) and limit >= 1 and float(limit).is_integer() else None
 
 
@@ -58,33 +65,64 @@ def _example(name: str, options: dict[str, Any]) -> Any:
         raise UsageError(f"--env {name} needs more than gymnasium: {told(error)}; valid: install that") from error
     except (Exception, SystemExit) as error:
         what = f"{told(error)}{place_of(error)}"
-        raise UsageError(f"--env {name} cannot be built: {what}; valid: an id that gymnasium.make takes") from error
-    for kind, space in spaces.items():
-        if not isinstance(space, gymnasium.spaces.Box):
-            raise UsageError(f"--env {name} has {kind} in {textwrap.shorten(str(space), 100)}; valid: Box")
-        if not math.prod(space.shape):
-            raise UsageError(f"--env {name} has {kind} without dimensions; valid: at least one")
+        raise UsageError(
+            f"--env {name} cannot be built: {what}; valid: one that can, with --env-arg as it takes them"
+        ) from error
+    actions = spaces["actions"]
+    if not isinstance(actions, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)):
+        raise UsageError(f"--env {name} has actions in {textwrap.shorten(str(actions), 100)}; valid: Box or Discrete")
+    try:
+        sizes = {"actions": math.prod(actions.shape), "observations": flat(spaces["observations"]).low.size}
+    except NotNumbers as error:
+        raise UsageError(f"--env {name} has observations that are {error}") from None
+    for kind in (kind for kind, size in sizes.items() if not size):
+        raise UsageError(f"--env {name} has {kind} without dimensions; valid: at least one")
     return env
 
 
 def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Of a Box, or what is flat."""
     low, high = (np.ravel(x).astype(np.float64) for x in (space.low, space.high))
     return np.where(low < -UNBOUNDED, -math.inf, low), np.where(high > UNBOUNDED, math.inf, high)
 
 
-def is_limited(env: Any) -> bool:
-    """Whether its episodes end in time: as registered, or by a wrapper."""
+def _limit_of(env: Any) -> int | None:
+    """Of a made environment, by its outermost wrapper that has one, or as it was made."""
     layer = env
     while layer is not env.unwrapped:
         if type(layer).__name__ == "TimeLimit":
-            return True
+            return _whole_limit(layer._max_episode_steps)
         layer = layer.env
-    return env.spec is not None and env.spec.max_episode_steps is not None
+    return _whole_limit(env.spec.max_episode_steps) if env.spec is not None else None
+
+
+def is_limited(env: Any) -> bool:
+    """Whether its episodes end in time: as registered, or by a wrapper."""
+    return _limit_of(env) is not None
+
+
+def _first_action(space: Any) -> int | None:
+    """The number of the first of the actions to choose from, where there are such."""
+    import gymnasium
+
+    return int(space.start) if isinstance(space, gymnasium.spaces.Discrete) else None
+
+
+def _learn_range(env: Any, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
+    """Where an environment does not say in which range its goals are, that of those it asks for."""
+    least, largest = goal_envs.desired_range(env)
+    unknown = ~(np.isfinite(low[goal]) & np.isfinite(high[goal])) & (least < largest)
+    low[goal], high[goal] = np.where(unknown, least, low[goal]), np.where(unknown, largest, high[goal])
 
 
 def describe(env: Any, horizon: int) -> EnvSpec:
-    low, high = _bounds(env.observation_space)
-    action_low, action_high = _bounds(env.action_space)
+    seen = flat(env.observation_space)
+    low, high = _bounds(seen)
+    if seen.goal:
+        _learn_range(env, low, high, list(seen.goal))
+    first = _first_action(env.action_space)
+    ends = np.ones(1 if first is None else int(env.action_space.n))
+    action_low, action_high = _bounds(env.action_space) if first is None else (-ends, ends)
     # an action without bounds is between −1 and 1, one with a single bound within 2 of it
     above = np.where(np.isfinite(action_high), action_high - 2.0, -1.0)
     action_low = np.where(np.isfinite(action_low), action_low, above)
@@ -103,11 +141,14 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         action_high=tuple(action_high.tolist()),
         position=(),
         velocity=(),
-        features=tuple(range(low.size)),
+        features=seen.goal or tuple(range(low.size)),
         facts={},
         obs_shape=env.observation_space.shape,
         action_shape=env.action_space.shape,
         action_dtype=str(env.action_space.dtype),
+        goal=seen.goal,
+        first_action=first,
+        remark=seen.remark,
     )
 
 
@@ -122,10 +163,11 @@ class Foreign:
         *,
         horizon: int | None,
         workers: int,
+        env_arg: tuple[str, ...] = (),
         make_options: dict[str, Any] | None = None,
         describe: Callable[[Any, int], EnvSpec] = describe,
     ):
-        options = make_options or {}
+        options = make_options or own.to_keywords(env_arg)
         example = _example(name, options)
         if horizon is None:
             raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
@@ -147,6 +189,14 @@ class Foreign:
         steps = self.pool.call("step", [(native[rows.start : rows.stop], keys, clock) for rows in self.pool.rows])
         return Step(*(self._joined(pieces) for pieces in zip(*steps, strict=True)))
 
+    def desired(self) -> np.ndarray:
+        """Goals that goal environments ask for in the episodes under way, (run, env, goal)."""
+        return self._joined(self.pool.call("desired", [() for _ in self.pool.rows]))
+
+    def succeeded(self) -> np.ndarray:
+        """Whether those of the last step were reached by it, (run, env)."""
+        return self._joined(self.pool.call("succeeded", [() for _ in self.pool.rows]))
+
     def save(self) -> dict[str, np.ndarray]:
         return {}
 
@@ -162,11 +212,14 @@ def _options(task: Task, terminate: bool, positions: bool) -> dict[str, Any]:
     return task.options | shown | ({"terminate_when_unhealthy": terminate} if task.height else {})
 
 
-def single(name: str, horizon: int, terminate: bool, positions: bool) -> Any:
-    """One environment as Gymnasium has it: a locomotion task by its name here, or any id."""
+def single(name: str, horizon: int, terminate: bool, positions: bool, env_arg: tuple[str, ...] = ()) -> Any:
+    """One environment as Gymnasium has it: a locomotion task by its name here, or any name."""
     task = bodies.TASKS.get(name)
-    options = _options(task, terminate, positions) if task else {}
+    options = _options(task, terminate, positions) if task else own.to_keywords(env_arg)
     bodies.quiet_mujoco()
+    make = None if task else own.factory(name)
+    if make is not None:
+        return _gymnasium(name).wrappers.TimeLimit(make(**options), horizon)
     return _gymnasium(name).make(task.gymnasium if task else name, max_episode_steps=horizon, **options)
 
 

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from vgcrl.envs import modules
+from vgcrl.envs import goal_envs, modules, observations, own
 from vgcrl.envs.bodies import quiet_mujoco
 from vgcrl.envs.contract import Broken, broken, cores, generator
+from vgcrl.errors import UsageError
 
 PATIENCE = 5.0  # seconds that a worker may be stopped (SIGSTOP) before it is given up
 
@@ -33,6 +34,9 @@ def make_env(name: str, options: dict[str, Any]) -> Any:
     import gymnasium
 
     quiet_mujoco()
+    make = own.factory(name)
+    if make is not None:
+        return make(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # an older version may be what is wanted
         return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
@@ -42,14 +46,21 @@ class Part:
     """Environments `rows` of all, `count` of which are a run's."""
 
     def __init__(self, name: str, options: dict[str, Any], rows: range, count: int, horizon: int):
+        import gymnasium
+
         self.rows, self.count, self.horizon = rows, count, horizon
         self.envs = [make_env(name, options) for _ in rows]
-        self.width = math.prod(self.envs[0].observation_space.shape)
+        self.flat = observations.flat(self.envs[0].observation_space)
+        self.chooses = isinstance(self.envs[0].action_space, gymnasium.spaces.Discrete)
         self.time = np.zeros(len(rows), np.int32)
+        self.desired_goals = np.zeros((len(rows), len(self.flat.goal)), np.float32)
+        self.succeeded_now = np.zeros(len(rows), np.float32)
 
     def _flat(self, obs: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # what is too large is not finite, and told as such
-            return np.array(obs, np.float32).reshape(self.width)  # a copy: an environment may reuse its array
+            return np.array(self.flat.flatten(obs), np.float32).reshape(
+                self.flat.low.size
+            )  # a copy: an environment may reuse its array
 
     def _start(self, places: list[int], keys: np.ndarray, clock: int) -> np.ndarray:
         where = [divmod(self.rows[i], self.count) for i in places]
@@ -57,6 +68,8 @@ class Part:
         seeds = {run: generator(keys[run], clock).integers(2**31, size=self.count) for run, _ in where}
         starts = [self.envs[i].reset(seed=int(seeds[run][env])) for i, (run, env) in zip(places, where, strict=True)]
         self.time[places] = 0
+        if self.flat.goal:
+            self.desired_goals[places] = [np.ravel(obs["desired_goal"]) for obs, _ in starts]
         return np.stack([self._flat(obs) for obs, _ in starts])
 
     def reset(self, keys: np.ndarray) -> np.ndarray:
@@ -64,8 +77,12 @@ class Part:
 
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
         """The fields of `Step`."""
-        steps = [env.step(action[i, ...]) for i, env in enumerate(self.envs)]
+        taken = action if self.chooses else [action[i, ...] for i in range(len(action))]
+        steps = [env.step(one) for env, one in zip(self.envs, taken, strict=True)]
         self.time += 1
+        if self.flat.goal:
+            told = ((env, obs, info) for env, (obs, *_, info) in zip(self.envs, steps, strict=True))
+            self.succeeded_now[:] = [goal_envs.success(*each) for each in told]
         next_obs = np.stack([self._flat(obs) for obs, *_ in steps])
         terminal = np.array([bool(terminated) for _, _, terminated, _, _ in steps])
         truncated = np.array([bool(truncated) for _, _, _, truncated, _ in steps])
@@ -75,6 +92,14 @@ class Part:
             obs = next_obs.copy()
             obs[ended] = self._start(ended, keys, clock)
         return next_obs, obs, terminal, last
+
+    def desired(self) -> np.ndarray:
+        """Goals that goal environments ask for in the episodes under way, (env, goal)."""
+        return self.desired_goals
+
+    def succeeded(self) -> np.ndarray:
+        """Whether those of the last step were reached by it, (env,); not a number where that is not known."""
+        return self.succeeded_now
 
     def check(self) -> None:
         """Threads of this process are never stopped alone."""
@@ -91,6 +116,9 @@ class Remote:
     def __init__(self, name: str, *arguments: Any):
         context = multiprocessing.get_context("spawn")  # a fork would inherit locks of JAX's threads
         self.name, self.stopped_since = name, math.inf
+        if own.is_given(name) and ":" not in name:
+            valid = "--workers 0, or package.module:Name"
+            raise UsageError(f"--workers: {name} is not known to other processes; valid: {valid}")
         self.pipe, theirs = context.Pipe()
         inputs = (theirs, modules.search_path(name), name, *arguments)
         self.process = context.Process(target=_serve, args=inputs, daemon=True)
@@ -115,6 +143,12 @@ class Remote:
 
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
         return self._ask("step", action, keys, clock)
+
+    def desired(self) -> np.ndarray:
+        return self._ask("desired")
+
+    def succeeded(self) -> np.ndarray:
+        return self._ask("succeeded")
 
     def check(self) -> None:
         """Kill a worker that someone has stopped and does not let go on: whoever waits for it would wait for ever."""
@@ -190,6 +224,8 @@ class Pool:
         kind = Remote if workers else Part
         try:
             self.parts = [kind(name, options, mine, count, horizon) for mine in self.rows]
+        except UsageError:
+            raise
         except (Exception, SystemExit) as error:
             raise broken(name, error) from error
         self.threads = ThreadPoolExecutor(hands)

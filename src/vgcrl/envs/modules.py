@@ -1,22 +1,27 @@
-"""Modules that register environments of the user's own, and who may have them imported.
+"""Modules that register environments and methods of the user's own, and who may have them imported.
 
 A module is imported from the installed packages, from PYTHONPATH, or because the user named it on this command: by
 `--env`, by `--import`, or in Python. It is never imported because a file says so: config.json names one too, and the
 folder around it may be anyone's.
 """
 
+import functools
 import importlib
 import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.machinery import all_suffixes
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from vgcrl.envs.contract import place_of, told
 from vgcrl.errors import UsageError
 
 _installed: set[str] = set()  # modules imported because a run names them
+_owners: dict[tuple[str, str], str] = {}  # kind and name of what was registered -> the module that did
+PLUGINS = "vgcrl.plugins"  # the group of entry points of installed modules that register something
 
 
 def module_of(env: str) -> str:
@@ -48,6 +53,35 @@ def _import(module: str, option: str, valid: str) -> None:
     except (Exception, SystemExit) as error:
         what = f"{told(error)}{place_of(error)}"
         raise UsageError(f"{option}: {module!r} cannot be imported ({what}); valid: {valid}") from error
+
+
+@functools.cache
+def import_plugins() -> None:
+    """What is installed to be imported with this package."""
+    for point in entry_points(group=PLUGINS):
+        _import(point.module, f"the plug-in {point.name!r}", f"without the package that brings it, {point.value}")
+
+
+def claim(kind: str, name: str, module: str) -> None:
+    """What a module registers is its own; where it has no name that can be imported, nobody's."""
+    _owners[kind, name] = module
+
+
+def owner(kind: str, name: str) -> str | None:
+    return _owners.get((kind, name))
+
+
+def owners(**used: str) -> tuple[str, ...]:
+    """Modules that registered what is used, by its kind."""
+    return tuple(sorted({_owners[each] for each in used.items() if _owners.get(each)}))
+
+
+def check_imported(needed: Any) -> None:
+    """Refuse a run made of what a module registers that has not been imported; it is not because a file names it."""
+    for module in needed if isinstance(needed, list) else ():
+        if isinstance(module, str) and module not in sys.modules and module not in _owners.values():
+            valid = f"--import {module}, or `import {module}` first in Python"
+            raise UsageError(f"config.json: this run is made of what the module {module!r} registers; valid: {valid}")
 
 
 def search_path(env: str) -> list[str]:

@@ -83,7 +83,8 @@ def conclude(
         embed = jax.vmap(goals.embed)
         out["error"] = jnp.mean((embed(z) - embed(recovered)) ** 2, axis=0)
     square = (stats.final.next_obs[count:] - targets) ** 2
-    out["lgr_s"] = jnp.mean(jnp.sum(square, axis=-1))
+    asked = square[:, jnp.array(spec.goal)] if spec.goal else square  # of a goal environment what is to be achieved
+    out["lgr_s"] = jnp.mean(jnp.sum(asked, axis=-1))
     out |= dict.fromkeys(MOVING, jnp.full((), jnp.nan))
     if spec.velocity:
         out["lgr_v"] = jnp.mean(jnp.sum(square[:, jnp.array(spec.velocity)], axis=-1))

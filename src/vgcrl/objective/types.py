@@ -61,6 +61,9 @@ class EnvSpec(NamedTuple):
     action_dtype: str = "float32"
     height: tuple[float, float] = (-math.inf, math.inf)  # healthy range of the height, of bodies that can fall
     place: tuple[int, ...] = ()  # where on the ground it is, in metres
+    goal: tuple[int, ...] = ()  # of a goal environment, the achieved goal
+    first_action: int | None = None  # the number of the first action, where one of `action_dim` is chosen
+    remark: str = ""  # what a user should know of how it is seen
 
     def scale(self, action: Any) -> Any:
         """From [−1, 1] to the environment's own units, in any array namespace."""
@@ -70,7 +73,10 @@ class EnvSpec(NamedTuple):
         return middle + half * action
 
     def native(self, action: np.ndarray) -> np.ndarray:
-        """From [−1, 1] as the environment takes it: not past a bound by rounding, the nearest where it has integers."""
+        """From [−1, 1] as the environment takes it: not past a bound by rounding, the nearest where it has integers. Of
+        actions to choose from, the number of the one with the largest value."""
+        if self.first_action is not None:
+            return np.asarray(np.argmax(action, axis=-1) + self.first_action).astype(self.action_dtype)
         inside = np.clip(self.scale(action.astype(np.float64)), self.action_low, self.action_high)
         whole = np.rint(inside) if np.dtype(self.action_dtype).kind in "iub" else inside
         shape = self.action_shape if self.action_shape is not None else (self.action_dim,)

@@ -19,6 +19,8 @@ LABELS = {
     "success_end": "reached at the end",
     "time_near": "time near",
     "distance_left": "distance left, m",
+    "env_success": "environment's success",
+    "env_success_end": "its success at the end",
 }
 
 

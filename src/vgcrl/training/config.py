@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from vgcrl.envs import Engine, Env, HostEnvs, find
+from vgcrl.envs import Engine, Env, HostEnvs, find, modules
 from vgcrl.envs.mjx_engine import PHYSICS
 from vgcrl.errors import UsageError
 from vgcrl.objective.learner import CRITICS
@@ -19,7 +19,7 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
-from vgcrl.training.fields import EPISODES, HUGE, check, kind_of, option
+from vgcrl.training.fields import EPISODES, HUGE, check, kind_of, option, spoken
 from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
@@ -57,6 +57,16 @@ class Config:
     physics: str | None = option("of mjx: {choices}; fast is Euler with few solver iterations", choices=PHYSICS)
     workers: int | None = option(
         "processes that step a Gymnasium environment; 0 is threads of this one", least=0, most=1024
+    )
+    env_arg: tuple[str, ...] | None = option(
+        "argument of a Gymnasium environment, as it is made; again for each", None, metavar="KEY=VALUE"
+    )
+    goal_range: tuple[float, ...] | None = option(
+        "of goals that are states: low,high of all features, or low,high of each; default the environment's own",
+        None,
+        least=-HUGE,
+        most=HUGE,
+        metavar="LOW,HIGH",
     )
     goal_dim: int = option("dimension of z, or number of categories", least=1)
     features: str = option("dimensions of the observation that q sees: all|place|position|velocity|0,1,5")
@@ -102,7 +112,9 @@ class Config:
         "τ: share of the critics that the targets take over at each update", 0.005, least=0, most=1
     )
     initial_alpha: float = option("temperature of the policy at first", 1.0, least=1e-9, most=HUGE)
-    target_entropy: float = option("of the policy; default −|A|/2", least=-HUGE, most=HUGE)
+    target_entropy: float = option(
+        "of the policy; default −|A|/2, of n actions to choose from log(n)/2", least=-HUGE, most=HUGE
+    )
     updates_per_step: float = option(
         "gradient updates per environment step", least=1e-6, most=1000, valid="a positive number up to 1000"
     )
@@ -118,6 +130,8 @@ class Config:
         "environment steps between checkpoints; default as evaluations, as far as that takes a twentieth of the time",
         least=1,
     )
+
+    plugins: tuple[str, ...] = option("modules that registered what the run is made of", (), hidden=True)
 
     @property
     def simulator(self) -> Engine:
@@ -148,7 +162,8 @@ class Config:
 
     @property
     def specification(self) -> EnvSpec:
-        return specification(self.env, self.engine, **self._env_options)
+        spec = specification(self.env, self.engine, **self._env_options)
+        return with_range(spec, feature_indices(self.features, spec), self.goal_range)
 
     def feature_indices(self, spec: EnvSpec) -> tuple[int, ...]:
         return feature_indices(self.features, spec)
@@ -180,6 +195,7 @@ class Config:
     def from_json(text: str) -> "Config":
         """An option that came after the file was written is as it was without it."""
         values = json.loads(text)
+        modules.check_imported(values.get("plugins"))
         unknown = sorted(set(values) - set(FIELDS))
         if unknown:
             raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(FIELDS))}")
@@ -210,6 +226,22 @@ def specification(env: str, engine: str, **options: Any) -> EnvSpec:
     worlds = simulator.build(1, 1, **options)
     worlds.close()
     return worlds.spec
+
+
+def with_range(spec: EnvSpec, features: tuple[int, ...], goal_range: tuple[float, ...] | None) -> EnvSpec:
+    """With ranges of the features as an option `goal_range` has them."""
+    if goal_range is None:
+        return spec
+    pairs = goal_range * len(features) if len(goal_range) == 2 else goal_range
+    lows, highs = pairs[::2], pairs[1::2]
+    if len(pairs) != 2 * len(features) or any(low >= high for low, high in zip(lows, highs, strict=True)):
+        what = f"--goal-range {spoken(goal_range)} is no range of {len(features)} features"
+        raise UsageError(f"{what}; valid: low,high, or low,high of each, where low is less than high")
+    low, high = dict(zip(features, lows, strict=True)), dict(zip(features, highs, strict=True))
+    return spec._replace(
+        low=tuple(low.get(i, x) for i, x in enumerate(spec.low)),
+        high=tuple(high.get(i, x) for i, x in enumerate(spec.high)),
+    )
 
 
 def feature_indices(text: str, spec: EnvSpec) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ class Option(NamedTuple):
     choices: Collection[str]
     valid: str  # in place of what the range says
     metavar: str
+    hidden: bool  # found out, not asked for
 
 
 class Kind(NamedTuple):
@@ -45,9 +46,11 @@ def option(
     choices: Collection[str] = (),
     valid: str = "",
     metavar: str = "",
+    hidden: bool = False,
 ) -> Any:
     """A field of `Config`; without a default it depends on the method or the environment."""
-    return dataclasses.field(default=default, metadata={"option": Option(help, least, most, choices, valid, metavar)})
+    about = Option(help, least, most, choices, valid, metavar, hidden)
+    return dataclasses.field(default=default, metadata={"option": about})
 
 
 def described(field: dataclasses.Field) -> Option:

@@ -6,7 +6,7 @@ awaited, and neither needs the other's result until both are done.
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,8 @@ import numpy as np
 from jax import Array
 
 from vgcrl.envs import HostEnvs
+from vgcrl.envs.contract import GoalEnvs
+from vgcrl.envs.goal_envs import OwnSuccess
 from vgcrl.measure.rollout import Pursuit, begin, follow, places, sample_goals
 from vgcrl.objective.goals import current
 from vgcrl.objective.types import Step, key_of_seed
@@ -31,6 +33,12 @@ def _keys(key: Array) -> np.ndarray:
 def _finite_actions(action: Array) -> np.ndarray:
     """A policy that has diverged rests: what is no number does not reach the simulator."""
     return np.nan_to_num(np.asarray(action))
+
+
+def _own_goals(envs: HostEnvs, obs: Array, first: int) -> Array:
+    """Of episodes from `first` on, states in which what the environment asks for is achieved: (run, episode, obs)."""
+    goals = cast(GoalEnvs, envs).desired()[:, first:]
+    return obs[:, first:, :].at[..., jnp.array(envs.spec.goal)].set(jnp.asarray(goals))
 
 
 class HostProgram(Program):
@@ -136,15 +144,21 @@ class HostProgram(Program):
         envs, part = self.evaluators(count, 0 if targets is None else targets.shape[0])
         keys = _keys(runs.key_evaluation)
         light = without(runs, "replay", "scene")
-        aims = jnp.asarray(envs.reset(keys ^ 1)[:, :count]) if targets is None else targets
+        starts = envs.reset(keys ^ 1)[:, :count] if targets is None and not envs.spec.goal else None
         obs = jnp.asarray(envs.reset(keys))
+        asks = targets is None and bool(envs.spec.goal)
+        aims = targets if targets is not None else _own_goals(envs, obs, count) if asks else jnp.asarray(starts)
+        own = OwnSuccess((obs.shape[0], obs.shape[1] - count))
         pursued, path = part["plan"](light, aims), []
         stats, action = part["first"](light, obs, pursued)
         for clock in range(envs.spec.horizon):
             out = envs.step(_finite_actions(action), keys, clock)
+            if asks:
+                own.follow(cast(GoalEnvs, envs).succeeded()[:, count:], out.last[:, count:])
             stats, action, place = part["observe_and_act"](light, stats, action, out, pursued)
             path.append(np.asarray(place))
-        return part["conclude"](light, stats, np.stack(path, axis=1), pursued, aims)
+        concluded = part["conclude"](light, stats, np.stack(path, axis=1), pursued, aims)
+        return {**concluded, **(own.rates() if asks else {})}
 
     def record_episodes(self, runs: RunState, z: Array) -> np.ndarray:
         envs, keys = self.config.build_host_envs(self.config.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2

@@ -22,6 +22,8 @@ from vgcrl.training.signals import stop_requests
 from vgcrl.training.summary import hardware, summarise, versions
 
 CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
+Callback = Callable[[dict[str, Any]], Any]  # given the record of an evaluation; True stops training
+NEVER: Callback = lambda record: False  # noqa: E731
 Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluation, and of their steps
 NOBODY: Evaluated = lambda runs, step: None  # noqa: E731
 
@@ -68,6 +70,7 @@ def train_loop(
     display: Display,
     evaluated: Evaluated,
     check_folder: Callable[[], None],
+    callback: Callback = NEVER,
 ) -> Run:
     """Train `runs` to the end, or until asked to stop, and save them; `check_folder` raises where it is not ours."""
     config, size, written = program.config, program.steps_per_iteration, program.config.to_json()
@@ -99,6 +102,7 @@ def train_loop(
             check_folder()
         saved = time.monotonic() - started, time.monotonic()
 
+    enough = False  # as the callback says
     saved = 0.0, 0.0  # seconds the last checkpoint took, and when it was done
     with stop_requests(folder) as stopping:
         while True:
@@ -114,7 +118,8 @@ def train_loop(
                 _check_diverged(config, last, reported, display.note)
                 overflows = _note_overflow(program, runs, overflows, display.note)
                 evaluated(runs, i * size)
-            ends_here = i >= total or stopping()
+                enough = callback(last) is True
+            ends_here = i >= total or enough or stopping()
             if ends_here or (i % checkpoint_every == 0 and due()):
                 save()
             if ends_here:

@@ -8,12 +8,12 @@ from vgcrl.training.resolve import resolve
 
 GROUPS = {
     "environment": (
-        *("env", "engine", "envs", "horizon", "positions", "terminate", "alive_bonus", "physics", "workers"),
+        *("env", "env_arg", "engine", "envs", "horizon", "positions", "terminate", "alive_bonus", "physics", "workers"),
         *("dims", "wind", "projection_dim", "projection_seed"),
     ),
     "method": (
         *("method", "goal_dim", "features", "posterior", "posterior_features", "sigma", "components", "spectral_norm"),
-        *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "critic", "gpi"),
+        *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "critic", "gpi"),
     ),
     "learning": (
         *("steps", "seeds", "seed", "hidden", "inputs", "batch", "learning_rate", "posterior_learning_rate"),

@@ -18,6 +18,7 @@ from vgcrl.envs import Vectorised
 from vgcrl.measure.rollout import Scene, pursue, sample_goals
 from vgcrl.objective import learner
 from vgcrl.objective.agents.sac import Agent, acting, sac
+from vgcrl.objective.agents.sac_discrete import sac_discrete
 from vgcrl.objective.goals import GoalSpace, current
 from vgcrl.objective.learner import LearnerState
 from vgcrl.objective.methods import METHODS
@@ -78,7 +79,8 @@ def build_components(config: Config) -> Components:
     goals = METHODS[config.method].goals(spec, features, config.goal_dim)
     successor = config.critic == "successor"  # beside the features a constant and the entropy
     cumulant_dim = goals.dim + LINEAR[config.posterior] + 2 if successor else 1
-    agent = sac(
+    build = sac if spec.first_action is None else sac_discrete
+    agent = build(
         spec.obs_dim,
         spec.action_dim,
         goals.embed,
@@ -142,8 +144,7 @@ def decide(p: Components, run: RunState, clock: Int[Array, ""], key: Key[Array, 
     """Actions of all environments; random ones at first."""
     noise = jax.random.normal(key, (p.config.envs, p.spec.action_dim))
     chosen = jax.vmap(p.agent.act, (None, 0, 0, 0))(run.learner.agent, run.scene.obs, run.scene.z, noise)
-    uniform = jax.scipy.special.erf(noise / 2**0.5)  # the same noise through its distribution function
-    return jnp.where(clock * p.config.envs < p.config.random_steps, uniform, chosen)
+    return jnp.where(clock * p.config.envs < p.config.random_steps, jax.vmap(p.agent.random)(noise), chosen)
 
 
 def absorb(

@@ -7,17 +7,18 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from vgcrl.envs import ENVS, EnvRow, choose, find
+from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
 from vgcrl.objective.posteriors import LINEAR
 from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 from vgcrl.objective.types import EnvSpec
-from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification
+from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification, with_range
 from vgcrl.training.fields import LARGEST, flag
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
+CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
 Values = dict[str, Any]  # name of an option -> its value
 
 
@@ -32,11 +33,14 @@ def resolve(given: Options) -> Config:
     values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}
     spec = specification(values["env"], engine, **env_options)
     values = _method_defaults(values, method, spec) | values
+    _check_goal_range(values, method)
+    spec = with_range(spec, feature_indices(values["features"], spec), values["goal_range"])
     values = _learning_defaults(values, method, spec) | values
     _check_method(values, method, spec)
     _check_swept(values)
     values["replay"] = _replay(given, values, spec.horizon)
     values = {"evaluate_every": _evaluate_every(values, row.engines[engine].native, spec.horizon)} | values
+    values["plugins"] = modules.owners(**{name: values[name] for name in ("method", "posterior", "env")})
     decided: Values = {name: values.get(name) for name in FIELDS}
     return Config(**decided)
 
@@ -73,12 +77,12 @@ def _env_options(given: Options, usual: Values, env: str, row: EnvRow, engine: s
 
 def _check_env_options(given: Options, env: str, row: EnvRow, engine: str) -> None:
     """Options given that this environment, or this engine, does not have."""
-    known = {option for each in (*ENVS.values(), row) for option in each.options}
+    known = {*GYMNASIUM, *(option for each in (*ENVS.values(), row) for option in each.options)}
     for name in sorted((known & set(given)) - set(row.engines[engine].options)):
         if name in row.options:
             users = ", ".join(e for e, x in row.engines.items() if name in x.options)
             raise UsageError(f"{flag(name)} does not apply to --engine {engine}; valid with: {users}")
-        users = ", ".join(e for e, r in ENVS.items() if name in r.options)
+        users = ", ".join(e for e, r in ENVS.items() if name in r.options) or "an environment of Gymnasium's"
         raise UsageError(f"{flag(name)} does not apply to {env}; valid for: {users}")
 
 
@@ -87,16 +91,17 @@ def _without_range(spec: EnvSpec, indices: tuple[int, ...]) -> list[int]:
     return [i for i in indices if not 0 < spec.high[i] - spec.low[i] < math.inf]
 
 
-def _default_features(method: Method, spec: EnvSpec) -> tuple[int, ...]:
+def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> tuple[int, ...]:
     """All that q may see; positions where goals are poses; velocities where goals need a range that is not known."""
     if method.poses and spec.position:
         return spec.position
-    known = not _without_range(spec, spec.features)
+    known = ranged or not _without_range(spec, spec.features)
     return spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
 
 
 def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
-    features = values.get("features", ",".join(map(str, _default_features(method, spec))))
+    ranged = values["goal_range"] is not None
+    features = values.get("features", ",".join(map(str, _default_features(method, spec, ranged))))
     return {
         "features": features,
         "goal_dim": method.goal_dim or len(feature_indices(features, spec)),
@@ -110,7 +115,7 @@ def _learning_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
     return {
         "relabel_fraction": (0.0 if values["relabel"] == "none" else 0.5,),
         "posterior_learning_rate": tuple(method.posterior_rate * x for x in values["learning_rate"]),
-        "target_entropy": -spec.action_dim / 2,
+        "target_entropy": -spec.action_dim / 2 if spec.first_action is None else CHOOSING * math.log(spec.action_dim),
     }
 
 
@@ -133,8 +138,14 @@ def _check_features(values: Values, method: Method, spec: EnvSpec, indices: tupl
         what = f"--features: dimension {unknown[0]} of {values['env']} has no known range"
         raise UsageError(
             f"{what}, which goals of {values['method']} need; "
-            "valid: dimensions that have one, or a method with goals of its own such as vgcrl or diayn"
+            "valid: dimensions that have one, --goal-range low,high, or a method with goals of its own such as vgcrl"
         )
+
+
+def _check_goal_range(values: Values, method: Method) -> None:
+    if values["goal_range"] is not None and not method.bounded:
+        users = _or(name for name, row in METHODS.items() if row.bounded)
+        raise UsageError(f"--goal-range does not apply to {values['method']}, whose goals are its own; valid: {users}")
 
 
 def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tuple[int, ...]) -> None:

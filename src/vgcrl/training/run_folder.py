@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from vgcrl.envs import Broken, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write, is_leftover, open_to_write, read_small
-from vgcrl.training import checkpoint
+from vgcrl.training import checkpoint, history
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.options import Options
@@ -23,7 +23,7 @@ FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "checkpoints", "e
 
 
 class Run(NamedTuple):
-    """A trained run: its directory, and the record of its last evaluation."""
+    """A trained run: its directory, and the record of its last evaluation. `interrupted` before its steps were done."""
 
     dir: Path
     config: Config
@@ -33,6 +33,30 @@ class Run(NamedTuple):
     @property
     def metrics(self) -> list[dict[str, Any]]:
         return read_lines(self.dir / "metrics.jsonl")
+
+    def __repr__(self) -> str:
+        done = f"{self.last['step']:,} steps, {self.config.runs} run{'s' * (self.config.runs != 1)}"
+        return f"Run({str(self.dir)!r}: {self.config.method} on {self.config.env}, {done})"
+
+    def history(self) -> Any:
+        """Every number of every evaluation, a row per step and run: a pandas DataFrame, or without pandas a list of
+        dicts.
+
+        >>> run.history().query("seed == 0").plot("step", "F")
+        """
+        rows = history.rows(self.metrics)
+        try:
+            import pandas
+        except ImportError:
+            return rows
+        return pandas.DataFrame(rows)
+
+    def plot(self, metric: str = "F") -> Any:
+        """A metric over environment steps, a line per run, as a matplotlib Figure.
+
+        >>> run.plot("lgr_z").savefig("lgr_z.png")
+        """
+        return history.figure(history.rows(self.metrics), metric)
 
 
 def _check_links(folder: Path) -> None:

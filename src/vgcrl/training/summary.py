@@ -9,12 +9,13 @@ import jax
 import numpy as np
 
 from vgcrl.envs import cores
+from vgcrl.envs.goal_envs import OWN_SUCCESS
 from vgcrl.measure.metrics import MOVING
 from vgcrl.measure.places import PLACES, arrivals, coverage
 from vgcrl.measure.statistics import interval
 from vgcrl.training.program import Program
 
-SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES)
+SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES, *OWN_SUCCESS)
 
 
 def hardware() -> str:
@@ -48,6 +49,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
         row = jax.tree.map(lambda x, r=r: np.asarray(x[r], np.float64).tolist(), out)
         row |= {} if program.spec.velocity else dict.fromkeys(MOVING)
         row |= paths[r] if paths else dict.fromkeys(PLACES)
+        row = dict.fromkeys(OWN_SUCCESS) | row
         native = row["posterior"] and config.native
         facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
         row["posterior"] |= facts

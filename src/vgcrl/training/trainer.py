@@ -19,7 +19,7 @@ from vgcrl.training.display import Display
 from vgcrl.training.fields import flag
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.logs import truncate_lines
-from vgcrl.training.loop import NOBODY, Evaluated, train_loop
+from vgcrl.training.loop import NEVER, NOBODY, Callback, Evaluated, train_loop
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.resolve import resolve
@@ -103,7 +103,14 @@ def _failures(folder: Path) -> Generator[None]:
         raise UsageError(f"{error}; nothing was saved{where}") from error
 
 
-def start(given: Options, folder: Path | None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
+def start(
+    given: Options,
+    folder: Path | None,
+    *,
+    quiet: bool = False,
+    evaluated: Evaluated = NOBODY,
+    callback: Callback = NEVER,
+) -> Run:
     """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
     config = resolve(given)
     if folder is not None:
@@ -119,9 +126,11 @@ def start(given: Options, folder: Path | None, *, quiet: bool = False, evaluated
         write_config(folder, config)
         if given.get("engine", "auto") == "auto" and not (config.native or quiet):
             display.note(f"{config.env}: engine {config.engine}")
+        if program.spec.remark and not quiet:
+            display.note(f"{config.env}: {program.spec.remark}")
         _note_idle(program, display)
         with _failures(folder):
-            return train_loop(program, folder, runs, START, display, evaluated, check_folder)
+            return train_loop(program, folder, runs, START, display, evaluated, check_folder, callback)
 
 
 def _on_host(config: Config) -> int:
@@ -184,7 +193,14 @@ def _go_on(
     return runs, counters
 
 
-def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evaluated: Evaluated = NOBODY) -> Run:
+def resume(
+    folder: Path,
+    steps: int | None = None,
+    *,
+    quiet: bool = False,
+    evaluated: Evaluated = NOBODY,
+    callback: Callback = NEVER,
+) -> Run:
     """Go on to the steps first asked for, or to `steps` in all."""
     config = checked_config(folder)
     written = config.to_json()
@@ -197,4 +213,4 @@ def resume(folder: Path, steps: int | None = None, *, quiet: bool = False, evalu
         write_config(folder, config)
         truncate_lines(folder / "metrics.jsonl", counters["step"])
         with _failures(folder):
-            return train_loop(program, folder, runs, counters, display, evaluated, check_folder)
+            return train_loop(program, folder, runs, counters, display, evaluated, check_folder, callback)

@@ -1,4 +1,4 @@
-"""Use from Python: train, load a policy and ask it for a goal, score any policy with LGR."""
+"""Use from Python: train, resume, evaluate, load a policy, score any policy with LGR."""
 
 import itertools
 import math
@@ -11,35 +11,41 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs import Env, gymnasium_engine, modules
+from vgcrl.envs import Env, gymnasium_engine, modules, own
 from vgcrl.errors import UsageError
-from vgcrl.measure.metrics import aim
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training import trainer
 from vgcrl.training.config import FIELDS
 from vgcrl.training.fields import kind_of
+from vgcrl.training.loop import NEVER, Callback
 from vgcrl.training.options import Options
-from vgcrl.training.program import Program, RunState, without
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import Run
+from vgcrl.use.evaluate import evaluate_run
 from vgcrl.use.policies import folder_of
+from vgcrl.use.policy import Policy, policy_of
 
 
-def make(env: str = "pointmass", **options: Any) -> Any:
+def make(env: Any = "pointmass", **options: Any) -> Any:
     """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment."""
     config = resolve(to_options({"env": env, **options}))
     if config.native:
         return config.build_env()
-    return gymnasium_engine.single(env, config.horizon, bool(config.terminate), bool(config.positions))
+    choices = config.horizon, bool(config.terminate), bool(config.positions), config.env_arg or ()
+    return gymnasium_engine.single(config.env, *choices)
 
 
 def to_options(values: dict[str, Any]) -> Options:
     """Numbers of NumPy, whole floats, lists, and single values for options that take several, as options have them.
 
-    The module of an environment of the user's own is imported, since it is named here.
+    An environment may be an object, and its arguments a dict `env_kwargs`. The module of one of the user's own is
+    imported, since it is named here.
     """
+    modules.import_plugins()
+    values = _with_named_env(values)
     env = str(values.get("env", ""))
-    modules.import_named(modules.module_of(env), f"--env {env}")
+    if not own.is_given(env):
+        modules.import_named(modules.module_of(env), f"--env {env}")
 
     def number(x: Any, kind: type) -> Any:
         x = x.item() if isinstance(x, np.generic) else x
@@ -57,42 +63,90 @@ def to_options(values: dict[str, Any]) -> Options:
     return Options(**{name: value(name, x) if name in FIELDS else x for name, x in values.items()})
 
 
-def train(method: str = "diayn", *, out: str | Path | None = None, quiet: bool = True, **options: Any) -> Run:
-    """Train `method`; options are those of `vgcrl train`, with underscores. Knobs take a number or several."""
-    return trainer.start(to_options({"method": method, **options}), None if out is None else Path(out), quiet=quiet)
+def _with_named_env(values: dict[str, Any]) -> dict[str, Any]:
+    keywords = values.get("env_kwargs") or {}
+    values = {name: x for name, x in values.items() if name != "env_kwargs"}
+    if not isinstance(keywords, dict):
+        raise UsageError(f"env_kwargs {keywords!r} is not valid; valid: a dict of arguments and their values")
+    if values.get("env") is not None:
+        found = own.named(values["env"])
+        keywords = {**found.env_kwargs, **keywords}
+        limit = {} if found.horizon is None else {"horizon": found.horizon}
+        values = {**limit, **values, "env": found.env}
+    return {**values, "env_arg": own.to_words(keywords)} if keywords else values
 
 
-class Policy:
-    """One trained run: acts for a goal, or for the goal that stands for a state the user names."""
+def train(
+    method: str = "diayn",
+    *,
+    env: Any = "pointmass",
+    env_kwargs: dict[str, Any] | None = None,
+    steps: int | None = None,
+    seeds: int | None = None,
+    out: str | Path | None = None,
+    quiet: bool = True,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Run:
+    """Train `method`, a row of `vgcrl list methods`, and save it in a folder.
 
-    def __init__(self, program: Program, runs: RunState, index: int):
-        run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
-        self.config, self.spec, self.goals = program.config, program.spec, program.goals
-        self._best = jax.jit(lambda obs, z: program.best(run, obs, z))
-        self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
-        self._aim = jax.jit(lambda obs, target: aim(self.goals, run.learner.q, obs, target))
+    env: a name of `vgcrl list envs`, any Gymnasium id, a class, a function that makes one, or what gymnasium.make
+        returned; `env_kwargs` are its arguments.
+    steps: environment steps of each run; seeds: how many runs, trained together. Unless told as the environment has it.
+    out: the folder, which must be new or empty; unless told runs/METHOD-ENV.
+    callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); what returns True stops
+        training there, saved, and `resume` goes on. See `stop_when`.
+    options: those of `vgcrl train`, with underscores. Knobs take a number or several, one run each.
 
-    def _state(self, name: str, x: Any) -> jax.Array:
-        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value, flat = np.asarray(x).astype(np.float32), (self.spec.obs_dim,)
-        shape = flat if self.spec.obs_shape is None else self.spec.obs_shape
-        if value.shape not in (flat, shape):
-            raise ValueError(f"{name} has shape {value.shape}, the environment's observations have {shape}")
-        if not np.all(np.isfinite(value)):
-            raise ValueError(f"{name} has a number that is not finite")
-        return jnp.asarray(value.ravel())
+    >>> run = vgcrl.train("gcrl", env="pointmass", steps=50_000, seeds=2, relabel="her")
+    >>> run.last["mean"]["lgr_z"]
+    """
+    given = {"method": method, "env": env, "env_kwargs": env_kwargs, "steps": steps, "seeds": seeds, **options}
+    folder = None if out is None else Path(out)
+    return trainer.start(to_options(given), folder, quiet=quiet, callback=callback or NEVER)
 
-    def embed(self, state: Any) -> np.ndarray:
-        """The goal that stands for a state: z = E[q(·|s)], for categories the mode."""
-        return np.asarray(self.goals.show(self._embed(self._state("state", state))))
 
-    def act(self, obs: Any, *, goal_state: Any = None, z: Any = None) -> np.ndarray:
-        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z."""
-        if (goal_state is None) == (z is None):
-            raise ValueError("name one goal: either goal_state=... or z=...")
-        here = self._state("obs", obs)
-        goal = self.goals.read(z) if z is not None else self._aim(here, self._state("goal_state", goal_state))
-        return self.spec.native(np.asarray(self._best(here, goal)))
+def resume(run: str | Path, steps: int | None = None, *, quiet: bool = True, callback: Callback | None = None) -> Run:
+    """Go on with a run where it stopped or was killed, to the steps first asked for or to `steps` in all.
+
+    >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
+    """
+    modules.import_plugins()
+    return trainer.resume(Path(run), steps, quiet=quiet, callback=callback or NEVER)
+
+
+def evaluate(run: str | Path, *, episodes: int | None = None, targets: str | Path | None = None) -> dict[str, Any]:
+    """Measure a run on held-out episodes: what `vgcrl evaluate --json` prints, as a dict.
+
+    episodes: of each run; unless told, as many as its own evaluations had. targets: a file of states for LGR(s).
+
+    >>> vgcrl.evaluate("runs/gcrl-pointmass", episodes=200)["mean"]["lgr_s"]
+    """
+    modules.import_plugins()
+    return evaluate_run(folder_of(run), episodes, None if targets is None else Path(targets), _say)
+
+
+def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
+    """A callback of `train` that stops where the mean of a metric over seeds has come so far.
+
+    >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
+    """
+    if (at_least is None) == (at_most is None):
+        raise UsageError("stop_when takes one bound; valid: at_least=... or at_most=...")
+
+    def reached(record: dict[str, Any]) -> bool:
+        if metric not in record["mean"]:
+            raise UsageError(f"stop_when {metric!r} is unknown; valid: {', '.join(record['mean'])}")
+        value = record["mean"][metric]
+        if value is None:
+            return False
+        return value >= at_least if at_least is not None else value <= at_most
+
+    return reached
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def load(run: str | Path, seed: int | None = None) -> Policy:
@@ -101,19 +155,9 @@ def load(run: str | Path, seed: int | None = None) -> Policy:
     `run` may also be the name of a policy that comes with the package: see `vgcrl list policies`. An environment of
     your own that is not installed is not imported because the run names it: import its module first.
     """
-    program, runs, _ = trainer.restore(folder_of(run), lambda text: print(text, file=sys.stderr))
+    modules.import_plugins()
+    program, runs, _ = trainer.restore(folder_of(run), _say)
     return policy_of(program, runs, seed)
-
-
-def policy_of(program: Program, runs: RunState, seed: int | None) -> Policy:
-    """Of one seed of the runs, the first unless told."""
-    first, count = program.config.seed, program.config.seeds * len(program.config.settings)
-    seed = first if seed is None else seed
-    if not first <= seed < first + program.config.seeds:
-        raise UsageError(f"seed {seed} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
-    if count > program.config.seeds:
-        raise UsageError("this run trained several settings; valid: a run with one value per knob")
-    return Policy(program, runs, seed - first)
 
 
 def lgr(

@@ -42,6 +42,12 @@ class Agent(NamedTuple):
     best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
     successors: Callable[[Any, Array, Array, Array], Array]  # state, obs, action, z -> ψ of both critics
     update: Callable[..., tuple[Any, dict[str, Array]]]  # state, batch, cumulant, w, learning rate, noise
+    random: Callable[[Array], Array]  # standard normal noise -> a uniformly random action
+
+
+def uniform(noise: Array) -> Array:
+    """Standard normal noise through its distribution function: uniform in [−1, 1]."""
+    return jax.scipy.special.erf(noise / 2**0.5)
 
 
 def policy(actor: MLP, x: Float[Array, " seen"]) -> Normal:
@@ -175,4 +181,4 @@ def sac(
         info = {"critic_loss": loss_q, "actor_loss": loss_pi, "alpha": alphas, "entropy": -log_pi}
         return SACState(actor, critics, target_critics, log_alpha, optimiser), info
 
-    return Agent(init, act, best, successors, update)
+    return Agent(init, act, best, successors, update, uniform)

@@ -1,6 +1,8 @@
 """The registry of posteriors: name → builder(key, Build)."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from vgcrl.objective.posteriors.base import Build, Distribution, Posterior, PosteriorView, Standardiser
 from vgcrl.objective.posteriors.categorical import categorical
@@ -11,7 +13,7 @@ from vgcrl.objective.posteriors.mixture import mixture
 from vgcrl.objective.posteriors.nonparametric import similarity
 from vgcrl.objective.posteriors.vmf import von_mises_fisher
 
-POSTERIORS = {
+POSTERIORS: dict[str, Callable[..., Any]] = {
     "state-fixed": partial(gaussian, mean="identity", covariance="fixed"),
     "state-huber": partial(gaussian, mean="identity", covariance="fixed", robust=True),
     "state-global": partial(gaussian, mean="identity", covariance="global"),

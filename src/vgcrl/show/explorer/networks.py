@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vgcrl.errors import UsageError
 from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox, Visited
 from vgcrl.objective.networks import MLP
@@ -110,5 +111,8 @@ def standardiser(x: Standardiser | None) -> list[Data] | None:
 
 
 def goal_space(goals: GoalSpace) -> Data:
+    if type(goals) not in GOALS:
+        names = ", ".join(kind.__name__ for kind in GOALS)
+        raise UsageError(f"no page can show goals of {type(goals).__name__}; valid: {names}, or `vgcrl film`")
     kind, describe = GOALS[type(goals)]
     return {"kind": kind, "dim": goals.dim, "entropy": goals.entropy, **describe(goals)}

@@ -1,0 +1,50 @@
+"""What a goal environment says of its own goals: which it asks for, and whether they are reached."""
+
+from typing import Any
+
+import numpy as np
+
+RESETS = 100  # after which the range of the goals that are asked for is known
+
+
+def desired_range(env: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest desired goals of many starts."""
+    goals = [np.ravel(env.reset(seed=seed)[0]["desired_goal"]) for seed in range(RESETS)]
+    return np.min(goals, axis=0), np.max(goals, axis=0)
+
+
+def success(env: Any, obs: dict[str, Any], info: dict[str, Any]) -> float:
+    """1 where the desired goal is reached, 0 where not: as the environment says, or where its reward is that of being
+    exactly there. Not a number where it says neither."""
+    for name in ("is_success", "success"):
+        if name in info:
+            return float(bool(np.all(info[name])))
+    compute_reward = getattr(env.unwrapped, "compute_reward", None)
+    if compute_reward is None:
+        return np.nan
+    desired = obs["desired_goal"]
+    here, there = (float(compute_reward(goal, desired, info)) for goal in (obs["achieved_goal"], desired))
+    return float(here >= there)
+
+
+class OwnSuccess:
+    """Of the episodes of an evaluation, (run, episode), the share in which the environment's own goal was reached."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        self.running = np.ones(shape, bool)
+        self.ever, self.end = np.zeros(shape), np.zeros(shape)
+
+    def follow(self, succeeded: np.ndarray, last: np.ndarray) -> None:
+        """One step of all episodes; one that has ended counts no more."""
+        self.ever = np.where(self.running, np.maximum(self.ever, succeeded), self.ever)
+        self.end = np.where(self.running, succeeded, self.end)
+        self.running &= ~last
+
+    def rates(self) -> dict[str, np.ndarray]:
+        """Of each run: at any step, and at the end. Nothing where the environment does not say."""
+        if np.isnan(self.ever).any():
+            return {}
+        return {"env_success": self.ever.mean(axis=1), "env_success_end": self.end.mean(axis=1)}
+
+
+OWN_SUCCESS = ("env_success", "env_success_end")

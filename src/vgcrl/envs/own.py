@@ -1,0 +1,134 @@
+"""Environments by any name: an id of Gymnasium's, or a class or function of the user's as `module:Name`.
+
+In Python an environment may also be the object itself; it is given a name, by which a run remembers it. What has no
+name that another process could find (a lambda, a class of a notebook) is called `local.NAME`, and is known here only.
+"""
+
+import functools
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vgcrl.envs.contract import told
+from vgcrl.errors import UsageError
+
+LOCAL = "local."
+_FACTORIES: dict[str, Callable[..., Any]] = {}  # given as objects in this process
+
+
+class NamedEnv(NamedTuple):
+    """An environment as options have it."""
+
+    env: str
+    env_kwargs: dict[str, Any]
+    horizon: int | None  # where the object has a time limit of its own
+
+
+def factory(name: str) -> Callable[..., Any] | None:
+    """What makes the environments of this name, of keywords; None where that is `gymnasium.make`."""
+    import gymnasium
+
+    if name in _FACTORIES:
+        return _FACTORIES[name]
+    module, colon, attribute = name.rpartition(":")
+    if not colon:
+        return None
+    found = importlib.import_module(module)  # which may register the id
+    if attribute in gymnasium.registry:
+        return None
+    found = functools.reduce(lambda x, part: getattr(x, part, None), attribute.split("."), found)
+    return found if callable(found) else None
+
+
+def is_given(name: str) -> bool:
+    """Whether it is an object that was given in this process."""
+    return name in _FACTORIES
+
+
+def register(name: str, make: Callable[..., Any]) -> None:
+    _FACTORIES[name] = make
+
+
+def module_name(module: str) -> str:
+    """By which another process can import what is defined there; nothing where it cannot."""
+    if module != "__main__":
+        return module
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return Path(file).stem if file else ""
+
+
+def named(env: Any) -> NamedEnv:
+    """A name for an environment however it is given in Python: an id, a class, a function, or a made environment."""
+    if isinstance(env, str):
+        return NamedEnv(env, {}, None)
+    if not isinstance(env, type) and hasattr(env, "observation_space"):
+        return _of_made(env)
+    if not callable(env):
+        raise UsageError(f"--env {env!r} is no environment; valid: a name, a class, a function, or what gymnasium made")
+    module, name = module_name(getattr(env, "__module__", "")), getattr(env, "__qualname__", "")
+    findable = module and name.replace(".", "").isidentifier()
+    return NamedEnv(_give(f"{module}:{name}" if findable else LOCAL + (_last(name) or "environment"), env), {}, None)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].strip("<>")
+
+
+def _give(name: str, make: Callable[..., Any]) -> str:
+    """The name that it has from now on; objects without one of their own are told apart by a number."""
+    i, free = 1, name
+    while name.startswith(LOCAL) and _FACTORIES.get(free, make) is not make:
+        i += 1
+        free = f"{name}-{i}"
+    _FACTORIES[free] = make
+    return free
+
+
+def _of_made(env: Any) -> NamedEnv:
+    """As many like it are made by what Gymnasium remembers of how it was made."""
+    spec = getattr(env, "spec", None)
+    if spec is None:
+        what = f"--env {type(env).__name__}: this one environment cannot be made again, and training takes several"
+        raise UsageError(f"{what}; valid: its class, a function that makes one, or what gymnasium.make returned")
+    limit = spec.max_episode_steps
+    if not spec.additional_wrappers and _is_json(spec.kwargs):
+        return NamedEnv(spec.id, dict(spec.kwargs), limit)
+    import gymnasium
+
+    return NamedEnv(_give(LOCAL + spec.id, lambda **options: gymnasium.make(spec, **options)), {}, limit)
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError):
+        return False
+
+
+def to_words(keywords: dict[str, Any]) -> tuple[str, ...]:
+    """As `--env-arg` has them."""
+    try:
+        return tuple(f"{name}={json.dumps(x)}" for name, x in keywords.items())
+    except (TypeError, ValueError) as error:
+        valid = (
+            "numbers, text, true, false, null, and lists and dicts of them; or a function that makes the environment"
+        )
+        raise UsageError(f"env_kwargs cannot be kept in a file ({told(error)}); valid: {valid}") from None
+
+
+def to_keywords(words: tuple[str, ...]) -> dict[str, Any]:
+    """`key=value` each; a value is JSON, or else text."""
+    return dict(map(_keyword, words))
+
+
+def _keyword(word: str) -> tuple[str, Any]:
+    name, equals, text = word.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageError(f"--env-arg {word!r} is not understood; valid: key=value, e.g. --env-arg frame_skip=2")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text

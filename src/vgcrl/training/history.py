@@ -1,0 +1,40 @@
+"""The evaluations of a run as a table, and as a picture."""
+
+from typing import Any
+
+from vgcrl.errors import UsageError
+
+
+def rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Step, wall seconds, seed and knobs of each run at each evaluation, and every metric that is one number; those of
+    training as `train_NAME`."""
+    return [
+        {"step": line["step"], "wall": line["wall"], **_numbers(row), **_numbers(row["train"], "train_")}
+        for line in lines
+        for row in line["seeds"]
+    ]
+
+
+def _numbers(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    return {prefix + name: x for name, x in row.items() if not isinstance(x, (dict, list))}
+
+
+def figure(table: list[dict[str, Any]], metric: str) -> Any:
+    """A line per run; runs are told apart by what is not a metric."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError("plot needs matplotlib; valid: pip install 'vgcrl[report]'") from None
+    known = [name for name, x in (table[-1] if table else {}).items() if x is not None]
+    if metric not in known:
+        raise UsageError(f"metric {metric!r} is not in this run; valid: {', '.join(known)}")
+    first = table[0]["step"]
+    runs = sum(row["step"] == first for row in table)
+    made = Figure(figsize=(6, 4), layout="constrained")
+    axis = made.subplots()
+    for r in range(runs):
+        mine = table[r::runs]
+        axis.plot([row["step"] for row in mine], [row[metric] for row in mine], label=f"seed {mine[0]['seed']}")
+    axis.set(xlabel="environment steps", ylabel=metric)
+    axis.legend()
+    return made

@@ -1,0 +1,122 @@
+"""One trained run as something that acts: for a goal, or for the goal that stands for a state the user names."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.errors import UsageError
+from vgcrl.measure.metrics import aim
+from vgcrl.objective.goals import Discrete
+from vgcrl.training.program import Program, RunState, without
+
+
+class Policy:
+    """What `vgcrl.load` returns. Observations are one or a batch; goals are one for all, or one for each.
+
+    >>> policy = vgcrl.load("runs/gcrl-pointmass")
+    >>> policy.act(obs, goal_state=target)          # (action,)
+    >>> policy.act(batch_of_obs, z=[0.5, -0.5])     # (batch, action)
+    """
+
+    def __init__(self, program: Program, runs: RunState, index: int):
+        run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
+        self.config, self.spec, self.goals = program.config, program.spec, program.goals
+        self.seed = program.config.seed + index % program.config.seeds
+        self._best = jax.jit(lambda obs, z: program.best(run, obs, z))
+        self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
+        self._aim = jax.jit(lambda obs, target: aim(self.goals, run.learner.q, obs, target))
+        self._best_of_each = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
+        self._aim_of_each = jax.jit(jax.vmap(lambda obs, target: aim(self.goals, run.learner.q, obs, target)))
+
+    def __repr__(self) -> str:
+        return f"Policy({self.config.method} on {self.config.env}, seed {self.seed})"
+
+    @property
+    def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of one observation: flat, and as the environment has it."""
+        flat = (self.spec.obs_dim,)
+        return flat, flat if self.spec.obs_shape is None else self.spec.obs_shape
+
+    def _states(self, name: str, x: Any) -> np.ndarray:
+        """One state, (obs,), or a batch, (batch, obs); of a goal environment a dict is what it gives."""
+        flat, shape = self._shapes
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
+            value = np.asarray(self._joined(x) if isinstance(x, dict) else x).astype(np.float32)
+        if not np.all(np.isfinite(value)):
+            raise ValueError(f"{name} has a number that is not finite")
+        if value.shape in (flat, shape):
+            return value.reshape(flat)
+        if value.ndim and value.shape[1:] in (flat, shape) and len(value):
+            return value.reshape(-1, *flat)
+        raise ValueError(f"{name} has shape {value.shape}, the environment's observations have {shape}")
+
+    def _joined(self, obs: dict[str, Any], goal: str = "achieved_goal") -> np.ndarray:
+        """The observation of a goal environment as it is seen here, with one of its goals."""
+        if not self.spec.goal or not {"observation", goal} <= obs.keys():
+            raise ValueError(f"an observation with {', '.join(obs)}; valid: as the environment gives them")
+        return np.concatenate([np.asarray(obs["observation"]), np.asarray(obs[goal])], axis=-1)
+
+    def embed(self, state: Any) -> np.ndarray:
+        """The goal that stands for a state: z = E[q(·|s)], for categories the mode; one for each of a batch."""
+        states = self._states("state", state)
+        if states.ndim == 1:
+            return np.asarray(self.goals.show(self._embed(jnp.asarray(states))))
+        return np.stack([np.asarray(self.goals.show(self._embed(jnp.asarray(each)))) for each in states])
+
+    def _goals(self, z: Any, count: int) -> jax.Array:
+        """Goals of a batch, from one or as many."""
+        if np.ndim(z) == (0 if isinstance(self.goals, Discrete) else 1):
+            z = [z] * count
+        if len(z) != count:
+            raise ValueError(f"{len(z)} goals for {count} observations; valid: one, or one for each")
+        return jnp.stack([self.goals.read(each) for each in z])
+
+    def _targets(self, goal_state: Any, count: int) -> jax.Array:
+        targets = self._states("goal_state", goal_state)
+        if targets.ndim == 2 and len(targets) != count:
+            raise ValueError(f"{len(targets)} goal states for {count} observations; valid: one, or one for each")
+        return jnp.asarray(np.broadcast_to(targets, (count, self.spec.obs_dim)))
+
+    def act(self, obs: Any, *, goal_state: Any = None, z: Any = None) -> np.ndarray:
+        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z."""
+        if (goal_state is None) == (z is None):
+            raise ValueError("name one goal: either goal_state=... or z=...")
+        states = self._states("obs", obs)
+        here = jnp.asarray(states)
+        if states.ndim == 2:
+            count = len(states)
+            goals = (
+                self._goals(z, count) if z is not None else self._aim_of_each(here, self._targets(goal_state, count))
+            )
+            return self.spec.native(np.asarray(self._best_of_each(here, goals)))
+        if z is not None:
+            return self.spec.native(np.asarray(self._best(here, self.goals.read(z))))
+        target = self._states("goal_state", goal_state)
+        if target.ndim == 2:
+            raise ValueError(f"{len(target)} goal states for one observation; valid: one")
+        return self.spec.native(np.asarray(self._best(here, self._aim(here, jnp.asarray(target)))))
+
+    def predict(
+        self, observation: dict[str, Any], state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[np.ndarray, None]:
+        """As stable-baselines3 has it, for goal environments: the action for the desired goal in a dict of observation,
+        achieved_goal and desired_goal, and no state. The policy acts without noise.
+
+        >>> action, _ = policy.predict(obs)
+        """
+        if not deterministic:
+            raise ValueError("deterministic=False is not there: the policy acts without noise")
+        return self.act(observation, goal_state=self._joined(observation, "desired_goal")), None
+
+
+def policy_of(program: Program, runs: RunState, seed: int | None) -> Policy:
+    """Of one seed of the runs, the first unless told."""
+    first, count = program.config.seed, program.config.seeds * len(program.config.settings)
+    seed = first if seed is None else seed
+    if not first <= seed < first + program.config.seeds:
+        raise UsageError(f"seed {seed} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
+    if count > program.config.seeds:
+        raise UsageError("this run trained several settings; valid: a run with one value per knob")
+    return Policy(program, runs, seed - first)

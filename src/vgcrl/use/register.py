@@ -1,0 +1,72 @@
+"""Methods, posteriors and environments of one's own, without a change to this package.
+
+A module registers them when it is imported: named by `--import my_module`, imported in Python, or installed with an
+entry point in the group `vgcrl.plugins`. A run remembers which modules it is made of, and later commands ask for them.
+A goal space of one's own needs no name: it is what the `goals` of a method build.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from vgcrl.envs import ENVS, EnvRow, modules, own
+from vgcrl.errors import UsageError
+from vgcrl.objective.methods import METHODS, Method
+from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS
+
+
+def _caller() -> str:
+    """The module that calls a function of this one, by the name another process can import it by."""
+    return own.module_name(sys._getframe(2).f_globals["__name__"])
+
+
+def _claim(kind: str, name: str, taken: bool, module: str) -> None:
+    """A name is its module's; the same module may register it again."""
+    if not name or any(x in name for x in "/\\: \n"):
+        raise UsageError(f"{kind} {name!r} cannot be registered; valid: a name without spaces, colons and slashes")
+    if taken and modules.owner(kind, name) != module:
+        raise UsageError(f"{kind} {name!r} is already registered; valid: another name")
+    modules.claim(kind, name, module)
+
+
+def register_method(name: str, method: Method) -> None:
+    """A row of `vgcrl list methods`.
+
+    >>> row = METHODS["gcrl"]._replace(posteriors=("state-huber",))
+    >>> vgcrl.register_method("robust-gcrl", row)  # then: vgcrl train robust-gcrl --import my_module
+    """
+    if not isinstance(method, Method):
+        raise UsageError(f"method {name!r} is a {type(method).__name__}; valid: a vgcrl.objective.methods.Method")
+    _claim("method", name, name in METHODS, _caller())
+    METHODS[name] = method
+
+
+def register_posterior(name: str, build: Callable[..., Any], *, linear: int | None = None, sigma: bool = False) -> None:
+    """A posterior that methods may name: `build(key, Build)` returns one, see `vgcrl.objective.posteriors.base`.
+
+    `linear` says that log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), with so many features more than a goal has dimensions, so that
+    successor features can serve it; `sigma` that the option of that name applies.
+
+    >>> vgcrl.register_posterior("laplace", lambda key, build: Laplace(build.sigma), sigma=True)
+    """
+    if not callable(build):
+        raise UsageError(f"posterior {name!r} is a {type(build).__name__}; valid: a function of a key and a Build")
+    _claim("posterior", name, name in POSTERIORS, _caller())
+    POSTERIORS[name] = build
+    LINEAR.pop(name, None)
+    LINEAR.update({} if linear is None else {name: linear})
+    OPTIONS["sigma"] = (*(x for x in OPTIONS["sigma"] if x != name), *((name,) if sigma else ()))
+
+
+def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
+    """An environment by a short name: a class or function that makes a Gymnasium one, or a row of `vgcrl.envs.ENVS`.
+
+    >>> vgcrl.register_env("harbour", lambda wind=0.0: Harbour(wind))  # vgcrl train --env harbour --env-arg wind=0.1
+    """
+    if not callable(make) and not isinstance(make, EnvRow):
+        raise UsageError(f"environment {name!r} is a {type(make).__name__}; valid: a class, a function or an EnvRow")
+    _claim("env", name, name in ENVS or own.is_given(name), _caller())
+    if isinstance(make, EnvRow):
+        ENVS[name] = make
+    else:
+        own.register(name, make)

@@ -1,0 +1,113 @@
+"""Observations that are no arrays; environments that have goals of their own."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from test_foreign import KEYS, one_line
+from tiny import TINY, flags
+from vgcrl.cli import main
+from vgcrl.envs.goal_envs import OwnSuccess
+from vgcrl.envs.gymnasium_engine import Foreign
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+from vgcrl.training.summary import summarise
+
+REACH = "foreign_envs:Reach-v0"
+
+
+def reach(*env_arg, workers=0):
+    return Foreign(REACH, 2, 3, horizon=6, workers=workers, env_arg=env_arg)
+
+
+def test_several_kinds_of_observation_are_flattened():
+    worlds = Foreign("foreign_envs:Mixed-v0", 1, 1, horizon=6, workers=0)
+    assert (worlds.spec.obs_dim, worlds.spec.goal) == (6, ())
+    assert (worlds.spec.low, worlds.spec.high) == ((0, 0, 0, -1, -1, 0), (1, 1, 1, 1, 1, 9))
+    assert "are flattened to 6 numbers" in worlds.spec.remark
+    assert worlds.reset(KEYS[:1]).tolist() == [[[0, 0, 1, 0, 0, 7]]]
+    out = worlds.step(np.array([[[0.5, -0.5]]], np.float32), KEYS[:1], 0)
+    assert out.next_obs.tolist() == [[[0, 1, 0, 0.5, -0.5, 8]]]
+    worlds.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_goal_environments(workers):
+    """The desired goal is no part of the observation, and belongs to the episode under way."""
+    worlds = reach(workers=workers)
+    spec = worlds.spec
+    assert (spec.obs_dim, spec.goal, spec.features) == (5, (3, 4), (3, 4))
+    assert worlds.reset(KEYS).shape == (2, 3, 5)
+    before = worlds.desired()
+    assert before.shape == (2, 3, 2)
+    action = before.copy()
+    action[0, 1] = -before[0, 1]
+    action[1, 2] = 1.0
+    out = worlds.step(action, KEYS, 0)
+    assert worlds.succeeded().tolist() == [[1, 0, 1], [1, 1, 0]]
+    np.testing.assert_allclose(out.next_obs[..., 3:], action, atol=1e-6)
+    kept = (worlds.desired() == before).all(axis=-1)
+    np.testing.assert_array_equal(kept, ~out.last, "a new goal where an episode ended")
+    worlds.close()
+
+
+@pytest.mark.parametrize(("tells", "expected"), [("success", 1.0), ("reward", 1.0), ("nothing", np.nan)])
+def test_success_is_as_the_environment_tells(tells, expected):
+    worlds = reach(f"tells={tells}")
+    worlds.reset(KEYS)
+    goals = worlds.desired()
+    worlds.step(goals, KEYS, 0)
+    np.testing.assert_array_equal(worlds.succeeded(), np.full((2, 3), expected))
+    worlds.step(-np.sign(goals), KEYS, 1)
+    np.testing.assert_array_equal(worlds.succeeded(), np.full((2, 3), 0 * expected))
+    worlds.close()
+
+
+def test_range_of_goals_is_that_of_those_asked_for():
+    config = resolve(Options("gcrl", REACH))
+    low, high = (np.array(x)[[3, 4]] for x in (config.specification.low, config.specification.high))
+    assert (low > [-0.8, -0.4]).all()
+    assert (low < [-0.7, -0.3]).all()
+    assert (high > [0.7, 0.3]).all()
+    assert (high < [0.8, 0.4]).all()
+    one_line(lambda: resolve(Options("gcrl", REACH, env_arg=("fixed=true",))), "has no known range", "--goal-range")
+    assert resolve(Options("gcrl", REACH, goal_range=(-1.0, 1.0))).specification.low[3:] == (-1.0, -1.0)
+
+
+def test_shares_of_success():
+    """An episode that has ended counts no more."""
+    own = OwnSuccess((1, 3))
+    for now, last in (([0, 1, 0], [0, 0, 1]), ([1, 0, 1], [0, 0, 0]), ([1, 0, 1], [1, 1, 1])):
+        own.follow(np.array([now], float), np.array([last], bool))
+    assert {name: x.tolist() for name, x in own.rates().items()} == {
+        "env_success": [pytest.approx(2 / 3)],
+        "env_success_end": [pytest.approx(1 / 3)],
+    }
+    own.follow(np.array([[np.nan] * 3]), np.zeros((1, 3), bool))
+    assert OwnSuccess((1, 1)).rates() == {"env_success": [0.0], "env_success_end": [0.0]}
+
+
+def test_a_policy_that_goes_where_it_is_asked_has_success(monkeypatch):
+    """The environment goes where the action says, and the goal is that place: z itself is the best action."""
+    program = compile_config(resolve(Options("gcrl", REACH, **TINY)))
+    state, seen = program.init(), {}
+    for name, act in {"asked": lambda run, obs, z: z, "elsewhere": lambda run, obs, z: -jax.numpy.sign(z)}.items():
+        monkeypatch.setattr("vgcrl.training.program.best", lambda p, *rest, act=act: act(*rest))
+        program._evaluators.clear()
+        seen[name] = summarise(program, jax.device_get(program.evaluate(state)))["mean"]
+    assert (seen["asked"]["env_success"], seen["asked"]["env_success_end"]) == (1.0, 1.0)
+    assert seen["asked"]["lgr_s"] < 1e-10
+    assert seen["elsewhere"]["env_success"] == 0.0
+
+
+def test_a_run_says_what_it_sees_and_how_often_it_succeeds(tmp_path, capsys):
+    assert main(["train", "gcrl", "--env", REACH, "--out", str(tmp_path / "run"), *flags()]) == 0
+    said = capsys.readouterr().err
+    assert f"{REACH}: a goal environment: q sees the achieved goal, dimensions 3 to 4 of the observation" in said
+    assert "env success 0." in said or "env success 1." in said
+    assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert {0 <= row["env_success_end"] <= row["env_success"] <= 1 for row in record["seeds"]} == {True}

@@ -1,0 +1,118 @@
+"""Environments however they are given: by name, by class, by function, made; with arguments, and ranges for goals."""
+
+import functools
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+import vgcrl
+from foreign_envs import Ship
+from test_foreign import KEYS, one_line
+from tiny import TINY, flags
+from vgcrl.cli import main
+from vgcrl.envs import find, own
+from vgcrl.envs.gymnasium_engine import Foreign
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+from vgcrl.use.api import to_options
+
+SHIP = "foreign_envs:Ship"
+
+
+def drift(name, env_arg=(), workers=0):
+    """What a ship sees after a step without a motor: the current it was made with."""
+    worlds = Foreign(name, 1, 2, horizon=6, workers=workers, env_arg=env_arg)
+    worlds.reset(KEYS[:1])
+    seen = worlds.step(np.zeros((1, 2, 2), np.float32), KEYS[:1], 0).next_obs
+    worlds.close()
+    return seen[0, :, 0].tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_class_is_an_environment_by_its_name(workers):
+    assert drift(SHIP, workers=workers) == [0.0, 0.0]
+    assert drift(SHIP, ("current=0.25",), workers) == [0.25, 0.25]
+    one_line(lambda: drift(SHIP, ("flow=1",)), SHIP, "cannot be built", "flow", "--env-arg")
+
+
+def test_names_of_objects():
+    assert own.named("Pendulum-v1") == ("Pendulum-v1", {}, None)
+    assert own.named(Ship) == (SHIP, {}, None)
+    assert own.named(gymnasium.make("Pendulum-v1", g=5.0)) == ("Pendulum-v1", {"g": 5.0}, 200)
+    assert own.named(gymnasium.make("Pendulum-v1", max_episode_steps=7)).horizon == 7
+    one_line(lambda: own.named(Ship()), "Ship", "its class")
+    one_line(lambda: own.named(3), "--env 3")
+
+
+def test_objects_without_a_name_are_told_apart():
+    calm, strong = (functools.partial(Ship, current=x) for x in (0.0, 0.5))
+    names = [own.named(x).env for x in (calm, strong, calm, lambda: Ship(), lambda: Ship())]
+    assert all(name.startswith("local.") for name in names)
+    assert names[0] == names[2]
+    assert len(set(names)) == 4
+    assert [drift(names[i]) for i in (0, 1)] == [[0.0, 0.0], [0.5, 0.5]]
+    one_line(lambda: drift(names[0], workers=1), "--workers", names[0])
+    one_line(lambda: find("local.gone"), "local.gone", "register_env")
+
+
+def test_wrapped_environments_keep_their_wrappers():
+    env = gymnasium.wrappers.RescaleObservation(gymnasium.make("MountainCarContinuous-v0"), -1.0, 1.0)
+    name, keywords, limit = own.named(env)
+    assert (keywords, limit) == ({}, 999)
+    worlds = Foreign(name, 1, 1, horizon=limit, workers=0)
+    assert (worlds.spec.low, worlds.spec.high) == ((-1, -1), (1, 1))
+    worlds.close()
+
+
+def test_time_limits():
+    assert resolve(to_options({"env": Ship, "horizon": 9})).horizon == 9
+    one_line(lambda: resolve(to_options({"env": Ship})), SHIP, "has no time limit", "--horizon")
+    limited = lambda: gymnasium.wrappers.TimeLimit(Ship(), 5)  # noqa: E731
+    assert resolve(to_options({"env": limited})).horizon == 5
+
+
+def test_arguments():
+    words = own.to_words({"a": 1, "b": "text", "c": [1, {"d": None}]})
+    assert own.to_keywords(words) == {"a": 1, "b": "text", "c": [1, {"d": None}]}
+    assert own.to_keywords(("a=x=y", "b=1,2")) == {"a": "x=y", "b": "1,2"}
+    for wrong in ("a", "=1", "a-b=1"):
+        one_line(lambda wrong=wrong: own.to_keywords((wrong,)), "--env-arg", "key=value")
+    one_line(lambda: own.to_words({"a": object()}), "env_kwargs")
+    one_line(lambda: resolve(Options(env="pointmass", env_arg=("a=1",))), "--env-arg does not apply to pointmass")
+    one_line(lambda: resolve(Options(env="HalfCheetah", env_arg=("a=1",))), "--env-arg does not apply to HalfCheetah")
+    one_line(lambda: to_options({"env": Ship, "env_kwargs": 3}), "env_kwargs 3")
+
+
+def test_made_environments_are_made_with_their_arguments():
+    config = resolve(to_options({"env": gymnasium.make("Pendulum-v1", g=5.0), "env_kwargs": {"render_mode": None}}))
+    assert config.env_arg == ("g=5.0", "render_mode=null")
+    assert config.build_host_envs(1, 1).pool.parts[0].envs[0].unwrapped.g == 5.0
+    assert vgcrl.make("Pendulum-v1", env_kwargs={"g": 2.0}).unwrapped.g == 2.0
+    assert vgcrl.make(Ship, horizon=4).spec is None
+
+
+def test_goals_take_a_range():
+    ship = {"method": "gcrl", "env": SHIP, "horizon": 6}
+    one_line(lambda: resolve(Options(**ship)), "has no known range", "--goal-range low,high")
+    spec = resolve(Options(**ship, goal_range=(-1.0, 2.0))).specification
+    assert (spec.low, spec.high) == ((-1.0,) * 3, (2.0,) * 3)
+    spec = resolve(Options(**ship, features="2,0", goal_range=(-1.0, 2.0, 3.0, 4.0))).specification
+    assert (spec.low[2], spec.high[2], spec.low[0], spec.high[0]) == (-1, 2, 3, 4)
+    for wrong in ((1.0,), (2.0, 1.0), (0.0, 1.0, 0.0, 1.0)):
+        one_line(lambda wrong=wrong: resolve(Options(**ship, goal_range=wrong)), "--goal-range")
+    one_line(lambda: resolve(Options("diayn", SHIP, horizon=6, goal_range=(0.0, 1.0))), "does not apply to diayn")
+
+
+def test_a_run_remembers_its_class_and_arguments(tmp_path, capsys):
+    run = vgcrl.train(
+        "gcrl", env=Ship, env_kwargs={"current": 0.25}, horizon=6, goal_range=(-1, 1), out=tmp_path / "run", **TINY
+    )
+    assert (run.config.env, run.config.env_arg) == (SHIP, ("current=0.25",))
+    capsys.readouterr()
+    assert main(["evaluate", str(run.dir), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["env"] == SHIP
+    wrong = ["train", "--env", SHIP, "--env-arg", "current", *flags(horizon=6, seeds=1)]
+    assert main([*wrong, "--out", str(tmp_path / "other")]) == 2
+    assert "--env-arg 'current' is not understood" in capsys.readouterr().err

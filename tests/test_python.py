@@ -1,0 +1,128 @@
+"""Use from Python: batches, dicts of goal environments, histories, callbacks, what is said of an object."""
+
+import builtins
+import inspect
+
+import gymnasium
+import numpy as np
+import pytest
+
+import vgcrl
+from test_foreign import one_line
+from tiny import TINY
+from vgcrl.training import run_folder
+from vgcrl.training.run_folder import Run, read_config
+
+REACH = "foreign_envs:Reach-v0"
+
+
+@pytest.fixture(scope="module")
+def run(trained):
+    config = read_config(trained)
+    lines = run_folder.read_lines(trained / "metrics.jsonl")
+    return Run(trained, config, lines[-1], interrupted=False)
+
+
+@pytest.fixture(scope="module")
+def policy(trained):
+    return vgcrl.load(trained, seed=1)
+
+
+def test_every_name_is_there_with_its_own_docstring():
+    for name in vgcrl.__all__:
+        assert inspect.getdoc(getattr(vgcrl, name)), name
+    parameters = inspect.signature(vgcrl.train).parameters
+    assert {"method", "env", "env_kwargs", "steps", "seeds", "out", "quiet", "callback"} <= parameters.keys()
+
+
+def test_batches_are_as_one_by_one(policy):
+    states, goals = np.random.default_rng(0).uniform(-1, 1, (3, 4)), [2, 0, 5]
+    each = np.stack([policy.act(s, z=z) for s, z in zip(states, goals, strict=True)])
+    np.testing.assert_allclose(policy.act(states, z=goals), each, atol=1e-6)
+    np.testing.assert_allclose(policy.act(states, z=2)[1], policy.act(states[1], z=2), atol=1e-6)
+    targets = states[::-1]
+    each = np.stack([policy.act(s, goal_state=t) for s, t in zip(states, targets, strict=True)])
+    np.testing.assert_allclose(policy.act(states, goal_state=targets), each, atol=1e-6)
+    np.testing.assert_allclose(policy.act(states, goal_state=targets[0])[0], each[0], atol=1e-6)
+    np.testing.assert_array_equal(policy.embed(states), [policy.embed(s) for s in states])
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda p: p.act(np.zeros((3, 4)), z=[1, 2]), "2 goals for 3 observations"),
+        (lambda p: p.act(np.zeros((3, 4)), goal_state=np.zeros((2, 4))), "2 goal states for 3 observations"),
+        (lambda p: p.act(np.zeros(4), goal_state=np.zeros((2, 4))), "2 goal states for one observation"),
+        (lambda p: p.act(np.zeros((2, 3, 4)), z=0), "shape (2, 3, 4)"),
+        (lambda p: p.act(np.zeros((0, 4)), z=0), "shape (0, 4)"),
+        (lambda p: p.act({"observation": np.zeros(4)}, z=0), "as the environment gives them"),
+    ],
+)
+def test_what_does_not_fit_is_told(policy, call, word):
+    with pytest.raises(ValueError, match=word.replace("(", r"\(").replace(")", r"\)")):
+        call(policy)
+
+
+def test_short_representations(run, policy):
+    assert repr(policy) == "Policy(diayn on pointmass, seed 1)"
+    assert repr(run) == f"Run({str(run.dir)!r}: diayn on pointmass, 640 steps, 2 runs)"
+
+
+def test_history(run, monkeypatch):
+    table = run.history()
+    assert table["step"].tolist() == [s for s in range(0, 641, 160) for _ in range(2)]
+    assert table["seed"].tolist() == [0, 1] * 5
+    assert table["F"].tolist()[-1] == run.last["seeds"][1]["F"]
+    assert "train_critic_loss" in table
+    real = builtins.__import__
+
+    def absent(name, *rest):
+        if name == "pandas":
+            raise ImportError
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    assert run.history()[-1]["F"] == run.last["seeds"][1]["F"]
+
+
+def test_plot(run):
+    lines = run.plot("lgr_z").axes[0].lines
+    assert [line.get_label() for line in lines] == ["seed 0", "seed 1"]
+    assert list(lines[1].get_ydata()) == [line["seeds"][1]["lgr_z"] for line in run.metrics]
+    one_line(lambda: run.plot("speed"), "metric 'speed' is not in this run", "lgr_z")
+
+
+def test_callbacks_and_what_a_goal_environment_gives(tmp_path):
+    """A callback stops training where it says, saved; `resume` goes on; a policy takes dicts as they come."""
+    seen = []
+
+    def watch(record):
+        seen.append(record["step"])
+        return record["step"] == 160
+
+    run = vgcrl.train("gcrl", env=REACH, out=tmp_path / "run", callback=watch, **TINY)
+    assert (seen, run.last["step"], run.interrupted) == ([0, 160], 160, True)
+    run = vgcrl.resume(run.dir, callback=vgcrl.stop_when("env_success", at_least=2.0))
+    assert (run.last["step"], run.interrupted) == (640, False)
+    found = vgcrl.evaluate(run.dir, episodes=3)
+    assert found["steps"] == 640
+    assert 0 <= found["mean"]["env_success"] <= 1
+    policy, env = vgcrl.load(run.dir), gymnasium.make(REACH)
+    obs, _ = env.reset(seed=0)
+    action, state = policy.predict(obs)
+    assert state is None
+    np.testing.assert_allclose(action, policy.act(obs, z=obs["desired_goal"]), atol=1e-6)
+    many = {name: np.stack([x, x]) for name, x in obs.items()}
+    np.testing.assert_allclose(policy.predict(many)[0], np.stack([action, action]), atol=1e-6)
+    with pytest.raises(ValueError, match="without noise"):
+        policy.predict(obs, deterministic=False)
+
+
+def test_stopping_on_a_metric():
+    record = {"mean": {"F": 1.0, "lgr_v": None}}
+    assert vgcrl.stop_when("F", at_least=1.0)(record) is True
+    assert vgcrl.stop_when("F", at_least=1.1)(record) is False
+    assert vgcrl.stop_when("F", at_most=1.0)(record) is True
+    assert vgcrl.stop_when("lgr_v", at_most=1.0)(record) is False
+    one_line(lambda: vgcrl.stop_when("speed", at_least=1.0)(record), "'speed' is unknown", "F")
+    one_line(lambda: vgcrl.stop_when("F"), "one bound")
