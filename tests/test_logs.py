@@ -3,10 +3,15 @@
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
+import vgcrl
+from tiny import TINY
 from vgcrl.errors import UsageError
 from vgcrl.training.display import Display
 from vgcrl.training.events import Events
 from vgcrl.training.logs import append_line, read_lines, to_json, truncate_lines
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+from vgcrl.training.run_logs import series
 
 NUMBERS = {"F": 1.0, "log_q": None, "lgr_z": 0, "lgr_s": 0.5}
 ROW = NUMBERS | {"seed": 0, "train": {}, "posterior": {}}
@@ -82,3 +87,30 @@ def test_a_last_iteration_past_the_end_leaves_no_negative_time(capsys):
     first, last = capsys.readouterr().err.splitlines()
     assert " 10 s left" in first
     assert " 0 s left" in last
+
+
+def scalars(folder):
+    """(step, tag) -> value of the event file in a folder."""
+    (path,) = (p for p in folder.iterdir() if p.is_file())
+    values = ((event.step, value) for event in EventFileLoader(str(path)).Load() for value in event.summary.value)
+    return {
+        (step, v.tag): v.tensor.float_val[0] if v.tensor.float_val else v.simple_value for step, v in values if v.tag
+    }
+
+
+def test_every_run_has_its_own_series(tmp_path):
+    run = vgcrl.train("diayn", out=tmp_path / "run", log_every=80, **TINY | {"seeds": 2, "steps": 320})
+    events = run.dir / "events"
+    mean, first, second = (scalars(events / name) for name in ("", "seed-0", "seed-1"))
+    for key in ((320, "F"), (320, "train/critic_loss"), (240, "train/alpha"), (160, "train/entropy")):
+        assert mean[key] == pytest.approx((first[key] + second[key]) / 2, rel=1e-5)
+    assert first[320, "F"] == pytest.approx(run.last["seeds"][0]["F"], rel=1e-5)
+    assert second[320, "train/critic_loss"] == pytest.approx(run.last["seeds"][1]["train"]["critic_loss"], rel=1e-5)
+    assert {step for step, tag in first if tag == "train/F"} == {80, 160, 240, 320}
+    assert {step for step, tag in first if tag == "F"} == {0, 160, 320}
+
+
+def test_names_of_series():
+    assert series(resolve(Options(seeds=2, seed=3))) == ["seed-3", "seed-4"]
+    swept = resolve(Options(seeds=1, spectral_norm=(0.5, 2.0)))
+    assert series(swept) == ["spectral_norm-0.5-seed-0", "spectral_norm-2-seed-0"]

@@ -36,7 +36,7 @@ HOST_ENV = 2**20  # bytes, at most, of one environment on the host
 BLANK = b'"sha256":"' + 64 * b"0" + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 # What may be changed in config.json after a run has begun, since it changes nothing that was learned.
-ADJUSTABLE = ("steps", "engine", "workers", "evaluate_every", "evaluate_episodes", "checkpoint_every")
+ADJUSTABLE = ("steps", "engine", "workers", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SafetensorError)
 
 

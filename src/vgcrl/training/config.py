@@ -131,6 +131,9 @@ class Config:
         least=1,
     )
 
+    log_every: int | None = option(
+        "environment steps between training numbers in TensorBoard; default as evaluations", None, least=1
+    )
     plugins: tuple[str, ...] = option("modules that registered what the run is made of", (), hidden=True)
 
     @property

@@ -33,9 +33,11 @@ class Display:
     def __exit__(self, *_: Any) -> None:
         self._bar.stop()
 
-    def advance(self, step: int, speed: float) -> None:
+    def advance(self, step: int, speed: float, collecting: bool = False) -> None:
+        """`collecting` random steps, before anything is learned."""
         self._speed = speed
-        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s {self._text}")
+        what = "collecting random steps" if collecting else self._text
+        self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s {what}")
 
     def evaluated(self, step: int, mean: dict[str, float]) -> None:
         self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}"

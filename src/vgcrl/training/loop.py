@@ -13,11 +13,11 @@ from vgcrl.measure import target_states
 from vgcrl.training import checkpoint
 from vgcrl.training.config import Config
 from vgcrl.training.display import Display
-from vgcrl.training.events import Events
 from vgcrl.training.fields import flag, spoken
 from vgcrl.training.logs import append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.run_folder import Run
+from vgcrl.training.run_logs import RunLogs
 from vgcrl.training.signals import stop_requests
 from vgcrl.training.summary import hardware, summarise, versions
 
@@ -62,6 +62,12 @@ def _note_overflow(program: Program, runs: RunState, before: int, say: Callable[
     return lost
 
 
+def _evaluation(program: Program, runs: RunState, aims: Any, step: int, wall: float) -> dict[str, Any]:
+    """A line of metrics.jsonl."""
+    measured = summarise(program, jax.device_get(program.evaluate(runs, aims)))
+    return {"step": step, "wall": wall, "hardware": hardware(), "versions": versions(), **measured}
+
+
 def train_loop(
     program: Program,
     folder: Path,
@@ -75,15 +81,13 @@ def train_loop(
     """Train `runs` to the end, or until asked to stop, and save them; `check_folder` raises where it is not ours."""
     config, size, written = program.config, program.steps_per_iteration, program.config.to_json()
     total = -(-config.steps // size)
-    evaluate_every = -(-config.evaluate_every // size)
-    checkpoint_every = -(-(config.checkpoint_every or config.evaluate_every) // size)
-    i, wall, chunk, speed = counters["iteration"], counters["wall"], 1, 0.0
-    lines = read_lines(folder / "metrics.jsonl")
-    last = lines[-1] if lines else {"step": -1}
+    often = (config.evaluate_every, config.checkpoint_every, config.log_every)
+    evaluate_every, checkpoint_every, log_every = (-(-(n or config.evaluate_every) // size) for n in often)
+    i, wall, chunk = counters["iteration"], counters["wall"], 1
+    last = (read_lines(folder / "metrics.jsonl") or [{"step": -1}])[-1]
     aims = target_states.for_spec(config.env, program.spec, config.evaluate_episodes)
-    events, clock = Events(folder / "events"), time.monotonic() - wall
-    reported: set[int] = set()
-    overflows = program.overflows(runs)
+    logs, clock = RunLogs(folder / "events", config), time.monotonic() - wall
+    reported, overflows = set[int](), program.overflows(runs)
 
     def due() -> bool:
         """As asked for; unless told, as often as saving takes no more than a twentieth of the time."""
@@ -102,18 +106,15 @@ def train_loop(
             check_folder()
         saved = time.monotonic() - started, time.monotonic()
 
-    enough = False  # as the callback says
-    saved = 0.0, 0.0  # seconds the last checkpoint took, and when it was done
+    enough, saved = False, (0.0, 0.0)  # the callback's word; seconds the last checkpoint took, and when it was done
     with stop_requests(folder) as stopping:
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
-                out = jax.device_get(program.evaluate(runs, aims))
-                last: dict[str, Any] = {"step": i * size, "wall": time.monotonic() - clock}
-                last |= {"hardware": hardware(), "versions": versions(), **summarise(program, out)}
+                last = _evaluation(program, runs, aims, i * size, time.monotonic() - clock)
                 check_folder()
                 checkpoint.save_policy(folder, i * size, policy(config, runs), counted(), config=written)
                 append_line(folder / "metrics.jsonl", last)
-                events.scalars(i * size, {k: v for k, v in last["mean"].items() if v is not None and np.isfinite(v)})
+                logs.evaluation(last)
                 display.evaluated(i * size, last["mean"])
                 _check_diverged(config, last, reported, display.note)
                 overflows = _note_overflow(program, runs, overflows, display.note)
@@ -124,15 +125,16 @@ def train_loop(
                 save()
             if ends_here:
                 break
-            ends = (i // e * e + e for e in (evaluate_every, checkpoint_every))
+            ends = (i // e * e + e for e in (evaluate_every, checkpoint_every, log_every))
             count = min(chunk, total - i, *(end - i for end in ends))
             started = time.monotonic()
             runs = jax.block_until_ready(program.advance(runs, i, count))
             check_finite(program, runs)
             i += count
+            if i % log_every == 0:
+                logs.training(i * size, runs.info)
             seconds = time.monotonic() - started
-            speed = count * size / seconds
-            display.advance(i * size, speed)
+            display.advance(i * size, count * size / seconds, collecting=i * size < config.random_steps)
             chunk = max(1, min(2 * chunk, int(chunk * CHUNK_SECONDS / seconds) if count == chunk else chunk))
-    events.close()
+    logs.close()
     return Run(folder, config, last, interrupted=i < total)

@@ -36,6 +36,7 @@ from vgcrl.training.run_folder import (
     write_error,
 )
 
+LONG = 10_000  # random steps that are worth a word
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 
 
@@ -54,6 +55,12 @@ def _note_idle(program: Program, display: Display) -> None:
     last = (-(-config.steps // size) - 1) * size
     if last < least:
         display.note(f"nothing will be learned: {flag(name)} {least} comes first, of --steps {config.steps}")
+
+
+def _note_collecting(config: Config, display: Display) -> None:
+    """What happens before anything is learned, where that takes a while."""
+    if config.random_steps >= LONG:
+        display.note(f"compiling, then collecting {config.random_steps:,} random steps before learning")
 
 
 def _memory() -> int:
@@ -129,6 +136,8 @@ def start(
         if program.spec.remark and not quiet:
             display.note(f"{config.env}: {program.spec.remark}")
         _note_idle(program, display)
+        if not quiet:
+            _note_collecting(config, display)
         with _failures(folder):
             return train_loop(program, folder, runs, START, display, evaluated, check_folder, callback)
 

@@ -1,0 +1,55 @@
+"""TensorBoard events of a run folder: the mean over runs, and each run as a series with its training numbers.
+
+`events/` has what evaluations found, as means; `events/seed-0/` and the like have that of one run, and `train/...`,
+what updates told of themselves (losses, α, entropy, F on replay), as often as `--log-every` says.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgcrl.training.config import Config
+from vgcrl.training.events import Events
+from vgcrl.training.summary import SUMMARISED
+
+MOST = 64  # runs that have a series each; of more only the mean is written
+
+
+def _finite(values: dict[str, Any]) -> dict[str, float]:
+    return {name: x for name, x in values.items() if x is not None and math.isfinite(x)}
+
+
+def series(config: Config) -> list[str]:
+    """A name for each run: its seed, and the knobs that differ."""
+    seeds = range(config.seed, config.seed + config.seeds)
+    knobs = ["".join(f"{name}-{setting[name]:g}-" for name in config.swept) for setting in config.settings]
+    return [f"{knob}seed-{seed}" for knob in knobs for seed in seeds]
+
+
+class RunLogs:
+    def __init__(self, folder: Path, config: Config):
+        names = series(config)
+        self._mean = Events(folder)
+        self._each = [Events(folder / name) for name in names] if len(names) <= MOST else []
+        self._begins = max(config.random_steps, config.batch)  # steps before which nothing is learned
+
+    def evaluation(self, record: dict[str, Any]) -> None:
+        self._mean.scalars(record["step"], _finite(record["mean"]))
+        rows = record["seeds"][: len(self._each)]
+        for events, row in zip(self._each, rows, strict=True):
+            events.scalars(record["step"], _finite({name: row[name] for name in SUMMARISED}))
+
+    def training(self, step: int, info: dict[str, Any]) -> None:
+        """What the latest update of each run told, (run,) each."""
+        if step <= self._begins:
+            return
+        told = {f"train/{name}": np.asarray(x) for name, x in info.items()}
+        self._mean.scalars(step, _finite({name: float(np.mean(x)) for name, x in told.items()}))
+        for r, events in enumerate(self._each):
+            events.scalars(step, _finite({name: float(x[r]) for name, x in told.items()}))
+
+    def close(self) -> None:
+        for events in (self._mean, *self._each):
+            events.close()
