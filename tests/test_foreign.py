@@ -18,7 +18,7 @@ from vgcrl.cli import main
 from vgcrl.envs import bodies, find, gymnasium_engine
 from vgcrl.envs.contract import Broken, generator
 from vgcrl.envs.gymnasium_engine import Foreign
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -336,10 +336,10 @@ def test_without_gymnasium(monkeypatch):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, *rest)
 
-    monkeypatch.delitem(sys.modules, "gymnasium")
+    monkeypatch.delitem(sys.modules, "gymnasium", raising=False)
     monkeypatch.setattr(builtins, "__import__", absent)
     assert gymnasium_engine.ids() == []
-    needs = f"--env {ECHO} needs gymnasium; valid: pip install 'vgcrl[mujoco]'"
+    needs = f"--env {ECHO} needs gymnasium; valid: {install('mujoco')}"
     one_line(lambda: gymnasium_engine.horizon(ECHO), needs)
     one_line(lambda: echo(), needs)
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vgcrl.errors import Broken, UsageError, hint
+from vgcrl.errors import Broken, UsageError, hint, install
 from vgcrl.training.fields import EPISODES, LARGEST, Kind, described, flag, help_of, kind_of, one_of, spoken
 
 if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
@@ -278,7 +278,7 @@ def _finish(run: Any) -> int:
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
         print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}")
     else:
-        print(f"run: {run.dir} (install vgcrl[report] for a report)")
+        print(f"run: {run.dir} (for a report: {install('report')})")
     return 0
 
 
@@ -404,7 +404,7 @@ def _missing() -> list[str]:
 def _need_report(command: str) -> None:
     missing = _missing()
     if missing:
-        raise UsageError(f"{command} needs {', '.join(missing)}; valid: pip install 'vgcrl[report]'")
+        raise UsageError(f"{command} needs {', '.join(missing)}; valid: {install('report')}")
 
 
 def _print_table(columns: list[str], rows: list[list[str]]) -> None:

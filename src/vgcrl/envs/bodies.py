@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 from vgcrl.objective.types import EnvSpec
 
 HORIZON = 1000
@@ -55,7 +55,7 @@ def model_file(task: Task) -> Path:
     try:
         import gymnasium
     except ImportError as error:
-        raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: pip install 'vgcrl[mujoco]'") from None
+        raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: {install('mujoco')}") from None
     return Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / task.xml
 
 
@@ -65,7 +65,7 @@ def load(task: Task) -> Any:
     try:
         mujoco: Any = importlib.import_module("mujoco")
     except ImportError as error:
-        raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: pip install 'vgcrl[mujoco]'") from None
+        raise UsageError(f"{task.gymnasium[:-3]} needs {error.name}; valid: {install('mujoco')}") from None
     quiet_mujoco()
     return mujoco.MjModel.from_xml_path(str(path))
 

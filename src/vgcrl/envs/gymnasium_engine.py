@@ -14,7 +14,7 @@ from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import place_of, told
 from vgcrl.envs.gymnasium_pool import Pool, make_env
 from vgcrl.envs.observations import NotNumbers, flat
-from vgcrl.errors import UsageError, hint
+from vgcrl.errors import UsageError, hint, install
 from vgcrl.objective.types import EnvSpec, Step
 
 UNBOUNDED = 1e6  # environments often write some large number for a bound that is not there
@@ -51,7 +51,7 @@ def _gymnasium(name: str) -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise UsageError(f"--env {name} needs gymnasium; valid: pip install 'vgcrl[mujoco]'") from None
+        raise UsageError(f"--env {name} needs gymnasium; valid: {install('mujoco')}") from None
     return gymnasium
 
 

@@ -20,7 +20,7 @@ from jax import Array
 from vgcrl.envs import bodies
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import Env
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 
 EULER, PGS, NEWTON = 0, 0, 2  # of mjtIntegrator and mjtSolver
 PHYSICS: dict[str, dict[str, int]] = {"exact": {}, "fast": {"integrator": EULER, "iterations": 4, "ls_iterations": 4}}
@@ -94,7 +94,7 @@ def build(
 ) -> Env:
     """`worlds` side by side may be as many as memory holds."""
     if missing():
-        raise UsageError("--engine mjx needs mujoco-mjx; valid: pip install 'vgcrl[mjx]'")
+        raise UsageError(f"--engine mjx needs mujoco-mjx; valid: {install('mjx')}")
     model = load(task, physics)
     spec = bodies.specification(task, model, horizon, positions)
     return environment(task, model, _jax_backend(task, model), spec, terminate, positions)

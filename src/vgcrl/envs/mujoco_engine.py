@@ -7,7 +7,7 @@ import numpy as np
 from vgcrl.envs import bodies
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import Broken, cores, generator
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 from vgcrl.objective.types import Step
 
 
@@ -21,7 +21,7 @@ class Batch:
         try:
             from mujoco import batch
         except ImportError:
-            raise UsageError("--engine mujoco needs mujoco 3.17; valid: pip install 'vgcrl[mujoco]'") from None
+            raise UsageError(f"--engine mujoco needs mujoco 3.17; valid: {install('mujoco')}") from None
         self.task, self.shape, self.horizon = task, (runs, count), horizon
         self.terminate, self.positions = terminate, positions
         self.spec = bodies.specification(task, model, horizon, positions)

@@ -18,7 +18,7 @@ from vgcrl.envs import bodies, mjx_engine
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import Env
 from vgcrl.envs.mjx_engine import Backend
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 
 ROOM = {"HalfCheetah-v5": (12, 56), "Ant-v5": (16, 88), "Humanoid-v5": (40, 120)}  # contacts and constraint rows
 
@@ -59,7 +59,7 @@ def build(task: Task, worlds: int, *, terminate: bool = False, horizon: int, pos
     lacking = missing()
     if lacking:
         raise UsageError(
-            f"--engine warp needs {lacking}; valid: pip install 'vgcrl[warp]' on a machine with an NVIDIA GPU, "
+            f"--engine warp needs {lacking}; valid: {install('warp')} on a machine with an NVIDIA GPU, "
             "or --engine mujoco"
         )
     model = mjx_engine.load(task, "exact")

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from vgcrl.envs import bodies, gymnasium_film
 from vgcrl.envs.mujoco_engine import Batch
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Box, Discrete, current
 from vgcrl.objective.methods import METHODS
@@ -177,7 +177,7 @@ def _write_mp4(images: list[Image.Image], path: Path, fps: float) -> None:
     try:
         import imageio_ffmpeg
     except ImportError:
-        raise UsageError(f"{path} needs imageio-ffmpeg; valid: pip install 'vgcrl[film]', or a .gif") from None
+        raise UsageError(f"{path} needs imageio-ffmpeg; valid: {install('film')}, or a .gif") from None
     size = 2 * (images[0].width // 2), 2 * (images[0].height // 2)
     writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
     writer.send(None)

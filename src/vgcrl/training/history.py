@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 
 
 def rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def figure(table: list[dict[str, Any]], metric: str) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError("plot needs matplotlib; valid: pip install 'vgcrl[report]'") from None
+        raise UsageError(f"plot needs matplotlib; valid: {install('report')}") from None
     known = [name for name, x in (table[-1] if table else {}).items() if x is not None]
     if metric not in known:
         raise UsageError(f"metric {metric!r} is not in this run; valid: {', '.join(known)}")

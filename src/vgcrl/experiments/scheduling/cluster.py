@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 from vgcrl.experiments.scheduling import storage, worker
 from vgcrl.experiments.scheduling.tasks import Say, Task
 from vgcrl.experiments.scheduling.view import View
@@ -25,7 +25,7 @@ try:
     import ray.exceptions
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError:
-    raise UsageError("--ray needs ray; valid: pip install 'vgcrl[ray]'") from None
+    raise UsageError(f"--ray needs ray; valid: {install('ray')}") from None
 
 ANSWER = 5.0  # seconds that an address has to answer
 RETRIES = 5  # of a program whose process, worker or node dies
