@@ -1,14 +1,18 @@
 """What is concluded from episodes, against numpy."""
 
-from types import SimpleNamespace
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from vgcrl.measure import metrics
 from vgcrl.measure.rollout import EpisodeStats, Pursuit, StepSeen
+from vgcrl.objective.distributions import Categorical
 from vgcrl.objective.goals import Discrete
+from vgcrl.objective.posteriors import PosteriorView
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+
+body = resolve(Options()).specification
 
 
 def pursuing(count):
@@ -27,8 +31,8 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
         "lgr_z_steps": jnp.zeros(4),
         "velocity": jnp.asarray(np.stack([path.sum(axis=0) for path in paths]), jnp.float32),
     }
-    spec = SimpleNamespace(goal=(), velocity=(0, 2), seconds=0.05)
-    q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
+    spec = body._replace(velocity=(0, 2), seconds=0.05)
+    q = PosteriorView(lambda s: Categorical(jnp.zeros(2)), (0,))  # whose mode is skill 0
     obs = jnp.asarray(last)
     stats = EpisodeStats(obs, StepSeen(obs, obs, obs), jnp.zeros(4, bool), lengths, sums)
     out = metrics.conclude(Discrete(2), q, spec, stats, pursuing(4), jnp.asarray(targets))
@@ -42,8 +46,8 @@ def test_velocities_and_distances_of_episodes_of_different_lengths():
 
 def test_a_q_that_is_no_number_recovers_no_skill():
     """Though the largest of no numbers is the first."""
-    q = SimpleNamespace(during=lambda *_: SimpleNamespace(mode=lambda: jnp.int32(0)))
-    obs, spec = jnp.zeros((2, 3)), SimpleNamespace(goal=(), velocity=())
+    q = PosteriorView(lambda s: Categorical(jnp.zeros(2)), (0,))  # whose mode is skill 0
+    obs, spec = jnp.zeros((2, 3)), body._replace(velocity=())
     for f in (1.0, np.nan):
         sums = {"F": jnp.array([f, 1.0]), "lgr_z_steps": jnp.ones(2)}
         stats = EpisodeStats(obs, StepSeen(obs, obs, obs), jnp.zeros(2, bool), jnp.ones(2), sums)

@@ -7,7 +7,7 @@ what a user writes to the coordinates used inside, and back).
 """
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,6 +15,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key, Shaped
+
+
+@runtime_checkable
+class GoalSpace(Protocol):
+    """What every goal space answers, for one goal."""
+
+    lgr_best: ClassVar[float]
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def entropy(self) -> float: ...
+    def sample(self, key: Key[Array, ""]) -> Array: ...
+    def log_prob(self, z: Any) -> Array: ...
+    def embed(self, z: Any) -> Array: ...
+    def point(self, q: Any) -> Array: ...
+    def lgr(self, z: Any, w: Any) -> Array: ...
+    def read(self, z: Any) -> Array: ...
+    def show(self, z: Any) -> Array: ...
 
 
 class Discrete(eqx.Module):
@@ -212,9 +231,6 @@ class Visited(Vectors):
 
     def point(self, q) -> Float[Array, " goal"]:
         return q.mode()
-
-
-GoalSpace = Discrete | Box | TanhBox | Sphere | Normals | Visited
 
 
 def current(goals: GoalSpace, q) -> GoalSpace:

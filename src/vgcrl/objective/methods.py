@@ -41,7 +41,7 @@ class Method(NamedTuple):
 
 def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> Box:
     """Features of the state itself, over their range."""
-    return Box(tuple(spec.low[i] for i in features), tuple(spec.high[i] for i in features))
+    return Box(tuple(float(spec.low[i]) for i in features), tuple(float(spec.high[i]) for i in features))
 
 
 def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]:

@@ -19,7 +19,7 @@ GROUPS = {
         *("steps", "seeds", "seed", "hidden", "inputs", "batch", "learning_rate", "posterior_learning_rate"),
         *("discount", "target_rate", "initial_alpha", "target_entropy", "updates_per_step", "random_steps", "replay"),
     ),
-    "evaluation": ("evaluate_every", "evaluate_episodes", "checkpoint_every"),
+    "evaluation": ("evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every"),
 }
 
 
