@@ -33,7 +33,7 @@ def full():
 
 
 def mixture():
-    return Mixture(f32(MIX_LOGITS), Normal(f32(MIX_MEANS), f32(np.log(MIX_STDS))))
+    return Mixture(f32(MIX_LOGITS), jax.vmap(Normal)(f32(MIX_MEANS), f32(np.log(MIX_STDS))))
 
 
 def direction(dim):
