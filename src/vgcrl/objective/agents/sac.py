@@ -45,7 +45,7 @@ class Agent(NamedTuple):
     random: Callable[[Array], Array]  # standard normal noise -> a uniformly random action
 
 
-def uniform(noise: Array) -> Array:
+def uniform(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """Standard normal noise through its distribution function: uniform in [−1, 1]."""
     return jax.scipy.special.erf(noise / 2**0.5)
 

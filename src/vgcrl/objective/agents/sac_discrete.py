@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.agents.sac import Agent, SACState
 from vgcrl.objective.networks import INPUTS, MLP
@@ -17,35 +18,44 @@ from vgcrl.objective.optim import adam_init, adam_step
 from vgcrl.objective.types import Transition
 
 
-def choice(preferences: Array) -> Array:
+def choice(preferences: Float[Array, "*batch action"]) -> Float[Array, "*batch action"]:
     """The action with the largest number, one-hot."""
     return jax.nn.one_hot(jnp.argmax(preferences, axis=-1), preferences.shape[-1])
 
 
-def gumbel(noise: Array) -> Array:
+def gumbel(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """Standard normal noise as Gumbel's: argmax(logits + gumbel) is a sample of the softmax."""
     return -jnp.log(-jax.scipy.special.log_ndtr(jnp.clip(noise, -5.0, 5.0)))
 
 
-def all_values(critics: MLP, x: Array, actions: int) -> Array:
-    """Both critics' ψ of a batch, of every action: (critic, batch, action, number)."""
+def all_values(critics: MLP, x: Float[Array, "batch seen"], actions: int) -> Float[Array, "2 batch {actions} cumulant"]:
+    """ψ of both critics, of every action."""
     psi = jax.vmap(lambda critic: jax.vmap(critic)(x))(critics)
     return psi.reshape(*psi.shape[:-1], actions, -1)
 
 
-def weighed(psi: Array, w: Array) -> Array:
-    """Q of every action: (critic, batch, action)."""
+def weighed(
+    psi: Float[Array, "2 batch action cumulant"], w: Float[Array, "batch cumulant"]
+) -> Float[Array, "2 batch action"]:
+    """Q of both critics, of every action."""
     return jnp.sum(psi * w[None, :, None, :], axis=-1)
 
 
-def critic_loss(critics: MLP, x: Array, action: Array, td_target: Array) -> tuple[Array, Array]:
+def critic_loss(
+    critics: MLP,
+    x: Float[Array, "batch seen"],
+    action: Float[Array, "batch action"],
+    td_target: Float[Array, "batch cumulant"],
+) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
     psi = jnp.sum(all_values(critics, x, action.shape[-1]) * action[None, :, :, None], axis=2)
     each = 0.5 * jnp.sum((psi - td_target[None]) ** 2, axis=(0, 2))
     return jnp.mean(each), each
 
 
-def actor_loss(actor: MLP, q: Array, alpha: Array, x: Array) -> tuple[Array, tuple[Array, Array]]:
-    """`q` is the smaller of both critics, (batch, action)."""
+def actor_loss(
+    actor: MLP, q: Float[Array, "batch action"], alpha: Float[Array, ""], x: Float[Array, "batch seen"]
+) -> tuple[Float[Array, ""], tuple[Float[Array, " batch"], Float[Array, " batch"]]]:
+    """`q` is the smaller of both critics."""
     log_pi = jax.nn.log_softmax(jax.vmap(actor)(x))
     pi = jnp.exp(log_pi)
     each = jnp.sum(pi * (alpha * log_pi - q), axis=-1)
@@ -69,11 +79,11 @@ def sac_discrete(
 ) -> Agent:
     """`action_dim` is the number of actions; the rest is as in `sac`."""
 
-    def see(obs: Array, z: Array) -> Array:
+    def see(obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " seen"]:
         goal = embed(z) - obs[jnp.array(relative)] if relative else embed(z)
         return scale(jnp.concatenate([obs, goal]))
 
-    def init(key: Array) -> SACState:
+    def init(key: Key[Array, ""]) -> SACState:
         key_actor, key_critic = jax.random.split(key)
         width, outputs = obs_dim + goal_dim, action_dim * cumulant_dim
         actor = MLP.init(key_actor, (width, *hidden, action_dim))
@@ -81,25 +91,41 @@ def sac_discrete(
         log_alpha = jnp.log(jnp.full((), initial_alpha))
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
-    def act(state: SACState, obs: Array, z: Array, noise: Array) -> Array:
+    def act(
+        state: SACState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"], noise: Float[Array, " action"]
+    ) -> Float[Array, " action"]:
         return choice(state.actor(see(obs, z)) + gumbel(noise))
 
-    def best(state: SACState, obs: Array, z: Array) -> Array:
+    def best(state: SACState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
         return choice(state.actor(see(obs, z)))
 
-    def successors(state: SACState, obs: Array, action: Array, z: Array) -> Array:
+    def successors(
+        state: SACState, obs: Float[Array, " obs"], action: Float[Array, " action"], z: Shaped[Array, "*goal"]
+    ) -> Float[Array, "2 cumulant"]:
         psi = all_values(state.critics, see(obs, z)[None], action_dim)[:, 0]
         return jnp.sum(psi * choice(action)[None, :, None], axis=1)
 
-    def future(state: SACState, next_x: Array, w: Array, alpha: Array) -> Array:
-        """E[ψ of the next action], with the entropy of choosing it: (batch, number)."""
+    def future(
+        state: SACState,
+        next_x: Float[Array, "batch seen"],
+        w: Float[Array, "batch cumulant"],
+        alpha: Float[Array, ""],
+    ) -> Float[Array, "batch cumulant"]:
+        """E[ψ of the next action], with the entropy of choosing it."""
         log_pi = jax.nn.log_softmax(jax.vmap(state.actor)(next_x))
         psi = all_values(state.target_critics, next_x, action_dim)
         q = weighed(psi, w)
         lower = jnp.where((q[0] <= q[1])[..., None], psi[0], psi[1])
         return jnp.sum(jnp.exp(log_pi)[..., None] * lower.at[..., -1].add(-alpha * log_pi), axis=1)
 
-    def update(state: SACState, batch: Transition, cumulant: Array, w: Array, learning_rate: Array, draws: Array):
+    def update(
+        state: SACState,
+        batch: Transition,
+        cumulant: Float[Array, "batch cumulant"],
+        w: Float[Array, "batch cumulant"],
+        learning_rate: Float[Array, ""],
+        draws: Float[Array, "2 batch action"],
+    ) -> tuple[SACState, dict[str, Float[Array, " batch"]]]:
         """Nothing is drawn: `draws` are there for agents that sample."""
         x, next_x = jax.vmap(see)(batch.obs, batch.z), jax.vmap(see)(batch.next_obs, batch.z)
         alpha = jnp.exp(state.log_alpha)
