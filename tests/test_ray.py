@@ -96,6 +96,7 @@ def test_one_that_fails_and_one_that_dies_do_not_stop_more_than_there_is_room_fo
     assert not list(folder.glob(".probe*"))
 
 
+@pytest.mark.slow
 def test_stopping_saves_what_runs_and_never_starts_what_waits(execute, tmp_path):
     folder = tmp_path / "stubs"
 
@@ -117,6 +118,7 @@ def test_stopping_saves_what_runs_and_never_starts_what_waits(execute, tmp_path)
     assert steps(folder, "a") == steps(folder, "b") == WHOLE
 
 
+@pytest.mark.slow
 def test_a_killed_driver_takes_its_programs_with_it_and_the_next_goes_on(cluster, execute, tmp_path):
     folder = tmp_path / "stubs"
     driver = "import sys, pathlib, test_ray as t\nwith t.connected(sys.argv[1]):\n"
@@ -133,6 +135,7 @@ def test_a_killed_driver_takes_its_programs_with_it_and_the_next_goes_on(cluster
     assert len(starts(folder, "a")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["file://{}", "file://{}/not/yet/there"])
 def test_programs_are_kept_at_a_url_where_nodes_share_no_folder(cluster, tmp_path, url):
     here, there = tmp_path / "here" / "stubs", url.format(tmp_path / "there")
@@ -147,6 +150,7 @@ def one_line(fault):
     return str(fault.value)
 
 
+@pytest.mark.slow
 def test_what_the_cluster_does_not_have_is_told_at_once(cluster):
     with connected(cluster.address):
         with pytest.raises(UsageError) as fault:
@@ -156,6 +160,7 @@ def test_what_the_cluster_does_not_have_is_told_at_once(cluster):
             OnRay(Resources(cpus=2.0))
 
 
+@pytest.mark.slow
 def test_a_node_with_other_code_is_named(execute, tmp_path, monkeypatch):
     theirs = worker.node_facts(None)
     monkeypatch.setattr(on_cluster, "facts_here", lambda: theirs | {"vgcrl": "0.0 (00000000)"})
@@ -165,6 +170,7 @@ def test_a_node_with_other_code_is_named(execute, tmp_path, monkeypatch):
     assert not starts(tmp_path / "stubs", "a")
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_told(cluster, tmp_path):
     (tmp_path / "file").touch()
     with connected(cluster.address), pytest.raises(UsageError) as fault:
@@ -200,6 +206,7 @@ def evaluations(folder):
     return {name: [{k: v for k, v in line.items() if k != "wall"} for line in lines] for name, lines in runs.items()}
 
 
+@pytest.mark.slow
 def test_training_on_the_cluster_is_bit_for_bit_that_without(alone, cluster, tmp_path, capsys):
     options = ["--ray", cluster.address, "--cpus", "1", "--storage", f"file://{tmp_path}/there"]
     assert main(["sweep", "diayn", *SWEEP, "--out", str(tmp_path / "here"), *options]) == 0
@@ -253,6 +260,7 @@ def test_a_node_killed_in_mid_training_changes_nothing(cluster, tmp_path):
     assert evaluations(runs.parent) == evaluations(tmp_path / "alone" / "diayn-pointmass")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed_has_its_program_go_on_elsewhere(cluster, execute, tmp_path):
     """The last test: afterwards the cluster has one node."""
     folder, said = tmp_path / "stubs", []
