@@ -40,7 +40,8 @@ def test_knobs_are_settings_of_one_program_and_the_others_programs():
 
 
 def test_every_program_has_a_command_that_makes_it(tmp_path):
-    from vgcrl.cli import _values, parse
+    from vgcrl.cli import parse
+    from vgcrl.cli.commands import _values
 
     ask = Ask(GRID | {"features": ["0,1", "position"], "hidden": [(16, 16)]})
     for task in tasks(ask, tmp_path, print):

@@ -1,0 +1,135 @@
+"""The command line. Bad input is one line on stderr and exit code 2, before anything is written."""
+
+import argparse
+import io
+import os
+import re
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vgcrl.errors import Broken, UsageError, hint
+from vgcrl.training.fields import one_of
+
+if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
+    pass
+
+from vgcrl.cli.commands import COMMANDS, options_of, say
+from vgcrl.cli.parser import parser
+
+HELP = ("-h", "--help")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    if not arguments:
+        raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}")
+    if arguments[0] not in HELP:
+        one_of("command", arguments[0], COMMANDS)
+    for word in arguments:
+        if re.fullmatch("--[a-z-]+=--", word):  # which argparse takes for the end of the options
+            raise UsageError(f"{word.removesuffix('=--')} '--' is not valid; valid: a value that is not --")
+    usual = _values_for([word for word in arguments if word not in HELP]) if _asks_for_help(arguments) else None
+    top = parser(arguments[0], usual)
+    args, unknown = top.parse_known_args(arguments)
+    args.words = arguments
+    if unknown:
+        actions = top._subparsers._group_actions[0].choices[args.command]._actions  # ty: ignore
+        options = [o for action in actions for o in action.option_strings if o.startswith("--")]
+        near = hint(unknown[0].split("=")[0], options)
+        raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{near}; valid: {' '.join(options)}")
+    return args
+
+
+def _asks_for_help(arguments: list[str]) -> bool:
+    return arguments[0] == "train" and any(word in arguments for word in HELP)
+
+
+def _values_for(arguments: list[str]) -> dict[str, Any]:
+    """What `train` with these arguments would use."""
+    from vgcrl.training.option_groups import values_for
+
+    args = parse(arguments)
+    _import_named(args)
+    return values_for(options_of(args))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        args = parse(words)
+        _use_compilation_cache()
+        if getattr(args, "ray", None):
+            import jax
+
+            jax.config.update("jax_platforms", "cpu")  # the GPUs are for the programs
+        if args.command != "list":
+            _check_devices()
+        _import_named(args)
+        code = COMMANDS[args.command](args)
+        if sys.stdout:  # it may have been closed
+            sys.stdout.flush()
+        return code
+    except (UsageError, Broken) as error:
+        if "--debug" in words:
+            _print_traceback(error)
+        say(f"vgcrl: {' '.join(str(error).split())}")
+        return 2
+    except KeyboardInterrupt:
+        say("vgcrl: interrupted")
+        return 130
+    except (MemoryError, RuntimeError) as error:  # JAX's is a RuntimeError
+        if not isinstance(error, MemoryError) and not re.search("RESOURCE_EXHAUSTED|[Oo]ut of memory", str(error)):
+            raise
+        say("vgcrl: this does not fit into memory; valid: fewer or smaller runs, networks, replay or episodes")
+        return 2
+    except BrokenPipeError:  # whoever read the output has gone; what is left of it goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"vgcrl: {where}{error.strerror or error}; valid: files and folders that can be read and written")
+        return 2
+
+
+def _import_named(args: argparse.Namespace) -> None:
+    """Modules that the user names on this command: by --import, and by --env where that trains something new."""
+    from vgcrl.envs import modules
+
+    modules.import_plugins()
+    for module in getattr(args, "modules", []):
+        modules.import_named(module, "--import")
+    if args.command in ("train", "experts"):
+        modules.import_named(modules.module_of(args.env or ""), f"--env {args.env}")
+
+
+def _print_traceback(error: BaseException) -> None:
+    """Also of what happened in a worker process."""
+    cause = error if isinstance(error, Broken) else error.__cause__
+    remote = cause.traceback if isinstance(cause, Broken) else ""
+    say(remote or "".join(traceback.format_exception(error)))
+
+
+def _check_devices() -> None:
+    """JAX may have been told of one that is not there, or was not built for it."""
+    import jax
+
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the latter, without a word, of one that it knows but cannot use
+        what = str(error).partition("\n")[0] or f"{os.environ.get('JAX_PLATFORMS')!r} cannot be used"
+        raise UsageError(f"JAX has no device to compute on: {what}; valid: JAX_PLATFORMS=cpu, or unset") from None
+
+
+def _use_compilation_cache() -> None:
+    """Compiled programs are kept between runs, in $JAX_COMPILATION_CACHE_DIR or the user's cache folder."""
+    import jax
+
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        with suppress(RuntimeError):  # of a user without a home
+            base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))

@@ -1,0 +1,339 @@
+"""What each command does, from parsed arguments to an exit code."""
+
+import argparse
+import importlib.util
+import shlex
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vgcrl.errors import UsageError, install
+from vgcrl.training.fields import flag, kind_of, one_of
+
+if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
+    from vgcrl.measure.target_states import Experts
+    from vgcrl.training.options import Options
+
+from vgcrl.cli.parser import LISTED, PARSERS, SEARCHES, parser_of
+
+
+@contextmanager
+def _executor(args: argparse.Namespace) -> Generator[Any]:
+    """Where programs run, as asked for."""
+    from vgcrl.experiments.scheduling import here
+
+    given = [name for name in ("gpus", "cpus", "storage") if getattr(args, name) is not None]
+    if args.ray is None and given:
+        raise UsageError(f"{flag(given[0])} does not apply without --ray; valid: --ray local or an address with it")
+    for name in (name for name in given if name != "storage"):
+        if not 0 <= getattr(args, name) <= 1024:
+            raise UsageError(f"{flag(name)} {getattr(args, name):g} is out of range; valid: a number from 0 to 1024")
+    if args.ray is None or args.dry_run:
+        yield here
+        return
+    from vgcrl.experiments.scheduling.cluster import OnRay, Resources, connected
+
+    with connected(args.ray):
+        yield OnRay(Resources(args.gpus, 1.0 if args.cpus is None else args.cpus, args.storage))
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _finish(run: Any) -> int:
+    mean = run.last.get("mean", {})
+    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
+    shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
+    say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
+    if run.interrupted:
+        say(f"stopped and saved; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
+        return 130
+    if not _missing():
+        from vgcrl.show.report import run_page, write
+
+        page = _page_beside(run)
+        print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
+        print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}")
+    else:
+        print(f"run: {run.dir} (for a report: {install('report')})")
+    return 0
+
+
+def _page_beside(run: Any) -> Path | None:
+    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for, and
+    what is registered elsewhere may have no page."""
+    from vgcrl.show.explorer import explore
+    from vgcrl.show.explorer.worlds import POINT_MASSES
+
+    return explore(run.dir, None, say) if run.config.env in POINT_MASSES and not run.config.plugins else None
+
+
+def options_of(args: argparse.Namespace) -> "Options":
+    from vgcrl.training.config import FIELDS
+    from vgcrl.training.options import Options
+
+    given: dict[str, Any] = {name: getattr(args, name) for name in FIELDS if hasattr(args, name)}
+    given |= {name: tuple(x) for name, x in given.items() if isinstance(x, list)}
+    return Options(**given)
+
+
+def _train(args: argparse.Namespace) -> int:
+    from vgcrl.training.trainer import start
+
+    return _finish(start(options_of(args), args.out))
+
+
+def _resume(args: argparse.Namespace) -> int:
+    from vgcrl.training.trainer import resume
+
+    return _finish(resume(args.dir, args.steps))
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from vgcrl.training.logs import to_json
+    from vgcrl.use.evaluate import evaluate_run
+    from vgcrl.use.policies import folder_of
+
+    with redirect_stdout(sys.stderr):  # an environment may print
+        record = evaluate_run(folder_of(args.dir), args.episodes, args.targets, say)
+    if args.json:
+        print(to_json(record))
+        return 0
+    from vgcrl.show.tables import metrics_table
+
+    _print_table(*metrics_table(record))
+    return 0
+
+
+def _experts(args: argparse.Namespace) -> int:
+    from vgcrl.use.experts import EXPERT, experts
+
+    out = args.out or Path("targets") / f"{args.env}.safetensors"
+    found = experts(EXPERT | options_of(args), out, say)
+    if found is None:
+        return 130
+    _print_experts(found, str(out))
+    return 0
+
+
+def _print_experts(found: "Experts", where: str) -> None:
+    from vgcrl.measure.target_states import TOLERANCE
+
+    asked, achieved = ([" ".join(f"{x:.2f}" for x in row) for row in rows] for rows in (found.asked, found.achieved))
+    pairs = zip(found.fell, found.missed, strict=True)
+    marks = ["fell" if fell else "missed" if missed else "" for fell, missed in pairs]
+    rows = [list(row) for row in zip(asked, achieved, map("{:,}".format, found.steps), marks, strict=True)]
+    _print_table(["asked m/s", "achieved m/s", "after steps", ""], rows)
+    missed = f"{int(found.missed.sum())} missed by more than {TOLERANCE} m/s"
+    print(f"{len(found.states)} states of {len(rows)} experts, {missed}: {where}")
+
+
+def _explore(args: argparse.Namespace) -> int:
+    from vgcrl.show.explorer import explore
+    from vgcrl.use.policies import card, folder_of, is_shipped
+
+    folder, out, facts = folder_of(args.run), args.out, {}
+    if is_shipped(folder):
+        told = card(folder.name)
+        facts = {"name": folder.name, **{k: told[k] for k in ("about", "command", "measured")}}
+        out = out or Path(f"{folder.name}.html")
+    path = explore(folder, out, say, **facts)
+    print(f"page: {path}")
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(path.absolute().as_uri())
+    return 0
+
+
+def _film(args: argparse.Namespace) -> int:
+    _need_report("film")
+    if args.skills is not None and args.goal is not None:
+        raise UsageError("--skills and --goal exclude each other; valid: one of them")
+    from vgcrl.show.film import Request, film, to_tensorboard
+    from vgcrl.use.policies import folder_of, is_shipped
+
+    folder = folder_of(args.run)
+    out = args.out or (Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif")
+    given = args.skills if args.goal is None else args.goal
+    if args.tensorboard and (is_shipped(folder) or out.suffix != ".gif"):
+        raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
+    print(f"film: {film(folder, out, Request(given, args.seconds, args.seed, args.tour), say)}")
+    if args.tensorboard:
+        to_tensorboard(folder, out)
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    _need_report("report")
+    from vgcrl.experiments import read_page
+    from vgcrl.show.report import run_page, write
+
+    pages = [(read_page if (d / "result.json").exists() else run_page)(d) for d in args.dirs]
+    print(write(pages, args.out or args.dirs[0] / "report.html", follow=args.out is not None))
+    return 0
+
+
+def _missing() -> list[str]:
+    return [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+
+
+def _need_report(command: str) -> None:
+    missing = _missing()
+    if missing:
+        raise UsageError(f"{command} needs {', '.join(missing)}; valid: {install('report')}")
+
+
+def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    from vgcrl.show.tables import Table, aligned
+
+    print(*aligned(Table(columns, rows)), sep="\n")
+
+
+def _list(args: argparse.Namespace) -> int:
+    from vgcrl.envs import ENVS
+    from vgcrl.objective.methods import METHODS
+
+    if args.what is not None:
+        one_of("list", args.what, LISTED)
+    if args.what in (None, "methods"):
+        rows = [[n, m.space, m.prior, m.q, m.learned, m.technique] for n, m in METHODS.items()]
+        _print_table(["method", "goal space", "prior", "q(z|s)", "learned", "technique"], rows)
+    if args.what in (None, "envs"):
+        rows = [[n, " ".join(map(flag, row.options)), row.describe] for n, row in ENVS.items()]
+        _print_table(["env", "options", "what it is"], rows)
+    if args.what == "experiments":
+        _need_report("list experiments")
+    if args.what in (None, "experiments") and not _missing():
+        from vgcrl.experiments import EXPERIMENTS
+
+        _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
+    if args.what == "policies":
+        from vgcrl.show.tables import reached
+        from vgcrl.use import policies
+
+        cards = {name: policies.card(name) for name in policies.names()}
+        rows = [
+            [n, c["method"], c["env"], f"{c['steps']:,}", reached(c["measured"]), c["about"]] for n, c in cards.items()
+        ]
+        _print_table(["policy", "method", "env", "steps", "measured", "what it does"], rows)
+        for name, told in cards.items():
+            print(f"{name}: {told['command']}")
+    if args.what == "targets":
+        from vgcrl.measure import target_states
+
+        for env, path in ((env, target_states.shipped(env)) for env in ENVS):
+            if path is not None:
+                found = target_states.read(path)
+                _print_experts(found, f"{env}, {found.facts['steps']:,} steps of `{found.facts['command']}`")
+                print(found.facts.get("remark", "as that command writes it"))
+    return 0
+
+
+def _values(args: argparse.Namespace) -> dict[str, Any]:
+    """Options of a sweep: several values of each, or a range."""
+    from vgcrl.experiments.sweep import read_values
+    from vgcrl.training.config import FIELDS, KNOBS
+
+    out = {}
+    for name in (name for name in FIELDS if getattr(args, name) is not None):
+        kind = kind_of(FIELDS[name])
+        one = PARSERS[kind.each] if name in KNOBS else parser_of(kind)
+        try:
+            out[name] = read_values(name, getattr(args, name), one)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"argument {flag(name)}: {error}") from None
+    return out
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    _need_report("sweep")
+    from vgcrl.experiments.sweep import Ask, plan, sweep
+
+    one_of("--search", args.search, SEARCHES)
+    _check_minutes(args.minutes)
+    ask = Ask(_values(args), args.optimise, args.program, args.minutes, args.trials, args.search)
+    if args.dry_run:
+        _print_table(*plan(ask))
+        return 0
+    if args.trials is not None and args.ray is None:
+        args.ray = "local"  # a search is Ray's
+    with _executor(args) as execute:
+        ending = sweep(ask, args.out / ask.name(), say, execute)
+    if ending.report:
+        print(f"report: {ending.report}")
+    return 130 if ending.stopped else 0
+
+
+def _check_minutes(minutes: float | None) -> None:
+    if minutes is not None and not 0 < minutes <= 1e6:
+        raise UsageError(f"--minutes {minutes:g} is out of range; valid: a positive number up to a million")
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    _need_report("reproduce")
+    from vgcrl.experiments import EXPERIMENTS, Request, reproduce
+
+    one_of("experiment", args.name, [*EXPERIMENTS, "all"])
+    _check_minutes(args.minutes)
+    ask = Request(**{name: getattr(args, name) for name in Request._fields})
+    with _executor(args) as execute:
+        for name in EXPERIMENTS if args.name == "all" else [args.name]:
+            command = shlex.join(["vgcrl", "reproduce", name, *ask._replace(minutes=None).words()])  # not how far
+            ending = reproduce(name, args.out, ask, command, print if ask.dry_run else say, execute)
+            if ending.report:
+                print(f"report: {ending.report}")
+            if ending.stopped:
+                return 130
+    return 0
+
+
+def _bench(args: argparse.Namespace) -> int:
+    if not 0 < args.seconds <= 3600:
+        raise UsageError(f"--seconds {args.seconds:g} is out of range; valid: a positive number up to 3600")
+    if args.plot:
+        _need_report("bench --plot")
+        if args.plot.suffix not in (".png", ".svg") or not args.plot.absolute().parent.is_dir():
+            raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg in a folder that exists")
+    from vgcrl.bench.speeds import bench
+    from vgcrl.training.logs import to_json
+
+    with redirect_stdout(sys.stderr):  # a peer may print
+        timed = bench(
+            args.peer, args.env, args.engine, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds
+        )
+    record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
+    if args.plot:
+        from vgcrl.show.figures import speed
+
+        speed(record).savefig(args.plot)
+    if args.json:
+        print(to_json(record))
+        return 0
+    rows: list[dict[str, Any]] = timed["training"]
+    del record["training"]
+    names = [k for k in rows[0] if k != "ratio_to_peer"]
+    _print_table(
+        [k.replace("_", " ") for k in names],
+        [[row[k] if isinstance(row[k], str) else f"{row[k]:,.4g}" for k in names] for row in rows],
+    )
+    _print_table(["what", "value"], [[k, f"{v:,.2f}" if isinstance(v, float) else str(v)] for k, v in record.items()])
+    return 0
+
+
+COMMANDS = {
+    "train": _train,
+    "resume": _resume,
+    "evaluate": _evaluate,
+    "experts": _experts,
+    "report": _report,
+    "explore": _explore,
+    "film": _film,
+    "reproduce": _reproduce,
+    "sweep": _sweep,
+    "list": _list,
+    "bench": _bench,
+}

@@ -1,0 +1,236 @@
+"""The words of the command line: every command, its options and their help."""
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from vgcrl.errors import UsageError
+from vgcrl.training.fields import EPISODES, LARGEST, Kind, described, flag, help_of, kind_of, spoken
+
+if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
+    pass
+
+
+SEARCHES = ("random", "asha", "optuna")
+
+
+LISTED = ("methods", "envs", "experiments", "targets", "policies")
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")  # also -1e-3, which is no option
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message if "; valid: " in message else f"{message}; valid: as `{self.prog} --help` tells")
+
+
+def _number(kind: Callable[[str], Any], valid: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}") from None
+
+    return parse
+
+
+def _several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    return lambda text: tuple(kind(x) for x in text.split(","))
+
+
+def _yes_no(text: str) -> bool:
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if text.lower() not in words:
+        raise ValueError
+    return words[text.lower()]
+
+
+PARSERS: dict[type, Callable[[str], Any]] = {
+    int: _number(int, "an integer"),
+    float: _number(float, "a number"),
+    str: str,
+    bool: _number(_yes_no, "yes or no"),
+}
+
+
+def parser_of(kind: Kind) -> Callable[[str], Any]:
+    if not kind.several:
+        return PARSERS[kind.each]
+    return _number(_several(kind.each), f"{'integers' if kind.each is int else 'numbers'} separated by commas")
+
+
+def _add_options(
+    parser: argparse.ArgumentParser, usual: Mapping[str, Any], fixed: tuple[str, ...] = (), raw: bool = False
+) -> None:
+    """Every option that is not fixed, in groups; `usual` are the values unless told. Where `raw`, as text."""
+    from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
+    from vgcrl.training.option_groups import GROUPS
+
+    defaults = DEFAULTS | dict(usual)
+    for title, names in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for name in (name for name in names if name not in fixed):
+            field = FIELDS[name]
+            help = help_of(field) + ("" if defaults.get(name) is None else f" [{_brief(spoken(defaults[name]))}]")
+            if name in KNOBS:
+                help += "; several values, separated by commas, are run side by side"
+            if name == "method":
+                group.add_argument("method", nargs="?", metavar="METHOD", help=help)
+                continue
+            metavar, kind = described(field).metavar or name.split("_")[-1].upper(), kind_of(field)
+            if kind.several and kind.each is str and not raw:  # may hold commas
+                group.add_argument(flag(name), action="append", metavar=metavar, help=help)
+            else:
+                group.add_argument(flag(name), type=str if raw else parser_of(kind), metavar=metavar, help=help)
+
+
+def _brief(text: str) -> str:
+    """A long list by its first and last."""
+    return text if len(text) <= 30 else f"{text[:6]}…{text[text.rindex(',') :]}" if "," in text else text
+
+
+def _whole(text: str, most: int = LARGEST) -> int:
+    """Already an integer; here for its range."""
+    value = int(text)
+    if not 1 <= value <= most:
+        raise ValueError
+    return value
+
+
+def _add_ray(parser: argparse.ArgumentParser) -> None:
+    ray = parser.add_argument_group("on many machines, or many GPUs of one")
+    ray.add_argument("--ray", metavar="local|ADDRESS", help="programs side by side: on this machine, or a Ray cluster")
+    ray.add_argument("--gpus", type=PARSERS[float], metavar="N", help="of each program, e.g. 0.5 [1 if there are any]")
+    ray.add_argument("--cpus", type=PARSERS[float], metavar="N", help="cores that each program is counted for [1]")
+    ray.add_argument("--storage", metavar="URL", help="where all nodes keep their programs, e.g. s3://… [--out]")
+
+
+_AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
+
+
+_EPISODES = _number(partial(_whole, most=EPISODES), f"an integer from 1 to {EPISODES}")
+
+
+EXAMPLES = """examples:
+  vgcrl train                                                     ten skills of a point mass, by DIAYN
+  vgcrl train gcrl --env pointmass --dims 3 --seeds 8             reach places in three dimensions
+  vgcrl train diayn --goal-dim 20 --spectral-norm 0,2,5           three settings in one program
+  vgcrl train metra --env Ant --engine warp --envs 512            skills that travel, on a GPU
+  vgcrl train vgcrl --env my_module:MyEnv-v0                      an environment of your own
+  vgcrl train metra --env Ant --help                              the defaults of METRA on Ant"""
+
+
+def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:
+    """Of all commands. Options that take JAX to know are added for the command asked for, or all if none is; `usual`
+    are those of `train` unless told."""
+    top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made.add_argument("--debug", action="store_true", help="print the whole traceback of an error too")
+        return made
+
+    def imports(made: argparse.ArgumentParser) -> None:
+        help = "import MODULE first, also from the current folder: one that registers what is your own"
+        made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
+
+    train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
+    train.usage, train.epilog = "vgcrl train [METHOD] [--env ENV] [options]", EXAMPLES
+    train.formatter_class = argparse.RawDescriptionHelpFormatter
+    if usual:
+        train.description = f"{train.description}\nin brackets: the values for {usual['method']} on {usual['env']}"
+    if asked in (None, "train"):
+        _add_options(train, usual or {})
+    output = train.add_argument_group("output")
+    output.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
+    resume = command("resume", "continue exactly where a run stopped or was killed")
+    resume.add_argument("dir", type=Path, metavar="DIR")
+    resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
+    evaluate = command("evaluate", "measure a run on held-out episodes")
+    evaluate.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
+    evaluate.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
+    evaluate.add_argument(
+        "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
+    )
+    evaluate.add_argument("--json", action="store_true", help="print one JSON object")
+    expert = command("experts", "target states for LGR from velocity-tracking experts")
+    expert.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
+    if asked in (None, "experts"):
+        from vgcrl.use.experts import EXPERT, FIXED
+
+        _add_options(expert, EXPERT, (*FIXED, "env"))
+    expert.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
+    report = command("report", "one self-contained HTML file")
+    report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
+    report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+    explore = command("explore", "one HTML file in which one picks a goal and watches: no server, no network")
+    explore.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    explore.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
+    explore.add_argument("--open", action="store_true", help="open it in the browser")
+    film = command("film", "a film of some skills or goals side by side")
+    film.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    skills = _number(_several(int), "integers separated by commas")
+    film.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
+    goal = _number(_several(float), "numbers separated by commas")
+    film.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
+    film.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
+    film.add_argument("--seconds", type=PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    film.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
+    film.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
+    film.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
+    reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
+    reproduce.add_argument("name", metavar="NAME|all")
+    reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
+    reproduce.add_argument("--program", metavar="P", help="make this one of its programs alone, and no report")
+    grid = reproduce.add_argument_group("for the tables of cells, discrete and continuous")
+    words, sizes = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
+    grid.add_argument("--env", type=words, default=(), metavar="E1,E2", help="only these bodies")
+    grid.add_argument("--goal-dim", type=sizes, default=(), metavar="G1,G2", help="only these |G|")
+    grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
+    grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
+    often = "[0.125; Ant and Humanoid 0.5]"
+    grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help=often)
+    grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
+    grid.add_argument("--engine", metavar="ENGINE", help="that trains; what Warp trained is measured by MuJoCo [auto]")
+    grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
+    grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
+    reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
+    _add_ray(reproduce)
+    sweep = command("sweep", "any option with several values, A,B,…, or a range, A..B; goes on where it was stopped")
+    if asked in (None, "sweep"):
+        _add_options(sweep, {}, raw=True)
+    sweep.add_argument("--optimise", default="F", metavar="METRIC", help="what settings are ordered by [F]")
+    sweep.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try so many combinations, not all")
+    sweep.add_argument("--search", default="random", metavar="|".join(SEARCHES), help="how trials are chosen [random]")
+    sweep.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
+    sweep.add_argument("--dry-run", action="store_true", help="print its programs, and stop")
+    sweep.add_argument("--program", metavar="P", help="train this one of its programs alone, and no report")
+    sweep.add_argument("--out", type=Path, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
+    _add_ray(sweep)
+    listing = command("list", "what there is")
+    listing.add_argument("what", nargs="?", metavar="|".join(LISTED))
+    bench = command("bench", "updates/s and env steps/s on this machine")
+    bench.add_argument("--peer", metavar="sb3|qdax", help="also time this peer, if it is installed")
+    several = _number(_several(_whole), "integers of at least 1 separated by commas")
+    bench.add_argument("--env", default="HalfCheetah", metavar="ENV", help="see `vgcrl list envs` [HalfCheetah]")
+    bench.add_argument(
+        "--engine", type=words, default=("auto",), metavar="E1,E2", help="simulators, one after the other [auto]"
+    )
+    bench.add_argument("--runs", type=several, default=(1,), metavar="R1,R2", help="runs trained together [1]")
+    bench.add_argument("--goal-dim", type=several, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
+    bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
+    bench.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="[CPU 1, GPU 0.25]")
+    bench.add_argument(
+        "--seconds", type=PARSERS[float], default=5.0, metavar="S", help="about how long each is timed [5]"
+    )
+    bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
+    bench.add_argument("--json", action="store_true", help="print one JSON object")
+    for made in (train, resume, evaluate, expert, report, explore, film):
+        imports(made)
+    return top
