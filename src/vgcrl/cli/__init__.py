@@ -8,16 +8,12 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from vgcrl.errors import Broken, UsageError, hint
-from vgcrl.training.fields import one_of
-
-if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
-    pass
+from typing import Any
 
 from vgcrl.cli.commands import COMMANDS, options_of, say
 from vgcrl.cli.parser import parser
+from vgcrl.errors import Broken, UsageError, hint
+from vgcrl.training.fields import one_of
 
 HELP = ("-h", "--help")
 

@@ -239,7 +239,7 @@ def _values(args: argparse.Namespace) -> dict[str, Any]:
     from vgcrl.training.config import FIELDS, KNOBS
 
     out = {}
-    for name in (name for name in FIELDS if getattr(args, name) is not None):
+    for name in (name for name in (n for n in FIELDS if hasattr(args, n)) if getattr(args, name) is not None):
         kind = kind_of(FIELDS[name])
         one = PARSERS[kind.each] if name in KNOBS else parser_of(kind)
         try:
