@@ -165,7 +165,7 @@ def test_a_bonus_is_paid_at_every_step_whatever_the_critic(name):
         seen.append(jnp.sum(cumulant * w, axis=-1))
         return state, {}
 
-    agent = Agent(lambda key: (), *[None] * 3, record)
+    agent = Agent(lambda key: (), *[None] * 3, record, None)
     obs, action = jax.random.normal(KEY, (6, D)), jnp.zeros((6, 1))
     batch = Transition(obs, action, obs[::-1], jnp.arange(6) % D, jnp.zeros(6, bool))
     knobs = Knobs(*[jnp.zeros(())] * len(Knobs._fields))

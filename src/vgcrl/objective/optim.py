@@ -1,4 +1,8 @@
-"""Adam with the learning rate as an argument, so that it can differ per run."""
+"""Adam with the learning rate as an argument, so that it can differ per run.
+
+optax.scale_by_adam in its place took 0.998 times the CPU time in `advance` and 1.007 times in the learner alone (DIAYN
+on the point mass, batch and layers of 256, medians of 41 alternating rounds): speed does not decide between them.
+"""
 
 from typing import Any, NamedTuple
 
