@@ -132,7 +132,7 @@ def sac(
         critics = jax.vmap(lambda k: MLP.init(k, (width + action_dim, *hidden, cumulant_dim)))(
             jax.random.split(key_critic)
         )
-        log_alpha = jnp.log(jnp.full((), initial_alpha))
+        log_alpha = jnp.log(jnp.asarray(initial_alpha, jnp.float32))
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
     def act(

@@ -88,7 +88,7 @@ def sac_discrete(
         width, outputs = obs_dim + goal_dim, action_dim * cumulant_dim
         actor = MLP.init(key_actor, (width, *hidden, action_dim))
         critics = jax.vmap(lambda k: MLP.init(k, (width, *hidden, outputs)))(jax.random.split(key_critic))
-        log_alpha = jnp.log(jnp.full((), initial_alpha))
+        log_alpha = jnp.log(jnp.asarray(initial_alpha, jnp.float32))
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
     def act(

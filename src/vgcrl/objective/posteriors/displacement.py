@@ -92,7 +92,7 @@ class Displacement(Plain):
 def displacement(key: Key[Array, ""], build: Build, *, bound: str, categories: bool = False) -> Displacement:
     bounds = {
         "layers": ByLayers,
-        "time": lambda: ByTime(jnp.log(jnp.full((), DUAL_START))),
+        "time": lambda: ByTime(jnp.log(jnp.asarray(DUAL_START, jnp.float32))),
         "contrast": lambda: ByContrast(jnp.zeros((FRESH, build.goals))),
     }
     phi = MLP.init(key, (build.features // 2, *build.hidden, build.goals), build.layer)
