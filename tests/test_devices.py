@@ -22,14 +22,17 @@ import json, sys
 from pathlib import Path
 import jax, vgcrl
 from shared import compiled_once
-from vgcrl.training import host_program, trainer
+from vgcrl.training import checkpoint, host_program, run_folder, trainer
 for name in ("NativeProgram", "HostProgram"):
     setattr(host_program, name, compiled_once(getattr(host_program, name)))
 out = Path(sys.argv[1])
 for env, options in json.loads(sys.argv[2]).items():
     vgcrl.train("diayn", env=env, out=out / env, quiet=True, **options)
-    program, runs, _ = trainer.restore(out / env, print)
-    after = program.advance(program.enter(runs, program.save_envs())[0], 40, 1)
+    config = run_folder.checked_config(out / env)
+    program = host_program.compile_config(config)
+    text, on_host = config.to_json(), trainer._on_host(config)
+    runs, _, saved = checkpoint.newest(out / env, program.shapes(), text, print, on_host)
+    after = program.advance(program.enter(runs, saved)[0], 40, 1)
     leaves = jax.tree.leaves(after)
     print(json.dumps([len(jax.devices()), sorted({len(x.sharding.device_set) for x in leaves})]))
 """
@@ -41,6 +44,7 @@ def test_shares_are_equal(runs, count, monkeypatch):
     assert devices.share(runs) == ["a", "b", "c", "d"][:count]
 
 
+@pytest.mark.slow
 def test_two_devices_are_as_one(trained, tmp_path):
     """Two runs: trained, evaluated, saved and taken up again by two devices with one each, and by one with both."""
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"

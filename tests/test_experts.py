@@ -137,6 +137,7 @@ def test_some_of_the_targets_are_of_all_experts_alike():
     assert (few == every[[0, 3, 6], 0]).all(), "the slowest, the middle and the fastest"
 
 
+@pytest.mark.slow
 def test_who_falls_stays_down_when_experts_are_recorded(tmp_path, capsys):
     """Hardly trained it falls at once; with early ends in the recording half the states would be fresh starts."""
     out = tmp_path / "Humanoid.safetensors"
@@ -148,6 +149,7 @@ def test_who_falls_stays_down_when_experts_are_recorded(tmp_path, capsys):
     assert found.missed.all(), "lying still is not standing still"
 
 
+@pytest.mark.slow
 def test_training_uses_some_and_evaluate_all(tmp_path, capsys):
     out = tmp_path / "run"
     small = flags(steps=320, horizon=20, replay=4000, evaluate_every=320, checkpoint_every=320)

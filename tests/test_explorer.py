@@ -75,7 +75,7 @@ def test_the_page_acts_and_thinks_as_python_does(kind, browser, tmp_path):
     page = tmp_path / "page.html"
     page.write_text(render(describe(program, runs, 1, {})))
     start(browser, page)
-    run = jax.tree.map(lambda x: x[1], runs)
+    run = jax.tree.map(lambda x: jnp.asarray(x[1]), runs)
     q, goals, count = run.learner.q, program.goals, 20
     browser.run("vgcrl.choose(1)")
     states = random.standard_normal((count, program.spec.obs_dim)).astype(np.float32)

@@ -65,7 +65,7 @@ def test_the_memory_spreads_over_what_is_visited_and_forgets():
 def test_implied_posterior_is_bayes_rule():
     likelihood = np.array([0.1, 0.7, 0.05])
     d = Implied(jnp.log(jnp.array(likelihood, jnp.float32)))
-    for z in range(3):
+    for z in jnp.arange(3):
         assert float(d.log_prob(z)) == pytest.approx(np.log(likelihood[z] / likelihood.sum()), abs=1e-5)
         assert float(d.fit(z)) == pytest.approx(np.log(likelihood[z]), abs=1e-5), "dynamics are fitted by p(s'|s, z)"
 

@@ -471,7 +471,11 @@ def test_what_is_not_trained_again_is_told(finished, capsys):
     assert run(finished.parent, "--dry-run") == 0
     assert f"not trained again: 2 programs in {finished / 'cells'}; --out DIR" in capsys.readouterr().out
     assert run(finished.parent, "--dry-run", "--steps", "1280") == 0
-    assert "2 of them with other --steps, --seeds, --updates-per-step than asked for" in capsys.readouterr().out
+    others = "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine than asked for"
+    assert others in capsys.readouterr().out
+        "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine than asked for"
+        in capsys.readouterr().out
+    )
 
 
 def cut(text):

@@ -24,7 +24,8 @@ VARIANTS = {
 CASES = {**{name: (name, {}) for name in METHODS}, **VARIANTS}
 
 
-SLOW = ("full, anywhere", "windy full covariance", "mixture, HER, later")  # parts that others exercise too
+SLOW = ("full, anywhere", "windy full covariance", "mixture, HER, later", "pictures", "P-HER and bounds per run")
+SLOW += ("projected", "metra-discrete")  # parts that others exercise too
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow if c in SLOW else ()) for c in CASES])
@@ -84,6 +85,7 @@ def test_knobs_differ_per_run_inside_one_program():
     assert same(lambda x: x.q, 1)
 
 
+@pytest.mark.slow
 def test_spectral_bound_holds_in_training_and_differs_per_run():
     changes = {"spectral_norm": (0.5, 2.0, 0.0), "seeds": 1, "posterior_learning_rate": 3 * (3e-2,), "hidden": (16,)}
     program = compile_config(resolve(Options(**{**TINY, **changes})))

@@ -93,7 +93,14 @@ def test_the_cases_cover_the_gaussian_family():
     assert members == set(FAMILY)
 
 
-@pytest.mark.parametrize(("name", "layer"), CASES)
+LONG = {("nonparametric-conv", "spectral"), ("nonparametric-conv", "linear"), ("dynamics", "spectral")}
+
+
+def _marked(case):
+    return pytest.param(*case, marks=pytest.mark.slow) if tuple(case) in LONG else case
+
+
+@pytest.mark.parametrize(("name", "layer"), map(_marked, CASES))
 def test_contract(name, layer):
     _, _, a = answers(name, layer)
     assert a["log_prob"].shape == (RUNS,)

@@ -67,6 +67,7 @@ def test_whatever_random_numbers_jax_would_use(whole, tmp_path, capsys):
     assert_same_state(whole, tmp_path / "again")
 
 
+@pytest.mark.slow
 def test_other_seed_other_bits(whole, tmp_path):
     assert main(["train", "--out", str(tmp_path / "other"), *flags(seed=7)]) == 0
     assert (
@@ -243,7 +244,7 @@ def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys,
         assert sound == (row not in lost)
         assert row["lgr_s"] is not None, "states stay numbers"
     drawn = []
-    monkeypatch.setattr(figures, "curves", lambda lines, names: drawn.append(names) or Figure())
+    monkeypatch.setattr(figures, "curves", lambda lines, names, *_: drawn.append(names) or Figure())
     last = json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])
     last["mean"]["F"] = last["seeds"][0]["F"] = None  # as of a q that diverged
     del last["digest"]
@@ -337,6 +338,7 @@ def test_a_body_goes_on_to_the_bit(engine, tmp_path):
     assert_same_state(whole, half)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_engine(tmp_path, capsys):
     """In fresh episodes: what one has saved is nothing to the other."""
     out = tmp_path / "run"

@@ -45,7 +45,7 @@ def policies(program: Program, runs: RunState) -> list[Data]:
     settings = [setting for setting in config.settings for _ in range(config.seeds)]
 
     def one(i: int) -> RunState:
-        return jax.tree.map(lambda x: x[i], without(runs, "replay", "scene"))
+        return jax.tree.map(lambda x: jax.numpy.asarray(x[i]), without(runs, "replay", "scene"))
 
     return [_policy(program, one(i), label, settings[i]) for i, label in enumerate(labels)]
 
