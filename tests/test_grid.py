@@ -473,9 +473,6 @@ def test_what_is_not_trained_again_is_told(finished, capsys):
     assert run(finished.parent, "--dry-run", "--steps", "1280") == 0
     others = "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine than asked for"
     assert others in capsys.readouterr().out
-        "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine than asked for"
-        in capsys.readouterr().out
-    )
 
 
 def cut(text):

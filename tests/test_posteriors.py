@@ -100,7 +100,7 @@ def _marked(case):
     return pytest.param(*case, marks=pytest.mark.slow) if tuple(case) in LONG else case
 
 
-@pytest.mark.parametrize(("name", "layer"), map(_marked, CASES))
+@pytest.mark.parametrize(("name", "layer"), list(map(_marked, CASES)))
 def test_contract(name, layer):
     _, _, a = answers(name, layer)
     assert a["log_prob"].shape == (RUNS,)
