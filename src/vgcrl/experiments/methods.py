@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ def best_f(config: Config) -> float | None:
     if isinstance(goals, Discrete | Visited):
         return goals.entropy
     if config.posterior == "vmf":
-        pole = np.eye(config.goal_dim, dtype=np.float32)[0]
+        pole = jnp.eye(config.goal_dim)[0]
         return float(VonMisesFisher(pole, KAPPA).log_prob(pole)) + goals.entropy
     if config.posterior == "state-fixed":
         return goals.entropy - config.goal_dim * (0.5 * math.log(2 * math.pi) + math.log(config.sigma))

@@ -8,6 +8,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.errors import UsageError
@@ -62,7 +63,7 @@ def _mixture(q: GaussianMixture) -> Data:
 
 def _directional(q: Directional) -> Data:
     dim = q.direction.layers[-1].bias.shape[0]
-    log_norm, length, _ = VonMisesFisher(np.zeros(dim), q.kappa)._constants()  # ty: ignore[invalid-argument-type]
+    log_norm, length, _ = VonMisesFisher(jnp.zeros(dim), q.kappa)._constants()
     return {"net": mlp(q.direction), "kappa": q.kappa, "log_norm": log_norm, "length": length}
 
 
