@@ -50,7 +50,7 @@ def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, .
 
 # As METRA's authors train: short episodes, slow learning, little noise at first. The scale of what φ sees decides
 # whether it learns, so features are standardised. Many environments did no harm that was seen: Ant covered more
-# at 1M steps with 512 (2 seeds) than with 128 (4 seeds), at 6M the two overlap; 16 were run to 1.5M only (results/skills).
+# at 1M steps with 512 (2 seeds) than with 128 (4 seeds), at 6M the two overlap; 16 went to 1.5M only (results/skills)
 STANDARD: dict[str, Any] = {"posterior_features": "standard", "initial_alpha": 0.01}
 MOVING: dict[str, Any] = {
     "learning_rate": (1e-4,),
