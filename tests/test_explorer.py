@@ -60,6 +60,7 @@ KINDS = {
     "sphere": ("visr", {}),
     "visited": ("discern", {}),
     "relative": ("gcrl", {"relative_goals": True, "posterior_features": "standard"}),
+    "places": ("gcrl", {"env": "HalfCheetah", "positions": True, "features": "place", "relative_goals": True}),
     "displacement": ("metra", {}),
     "displacement-normal": ("lsd", {"goal_dim": 3}),
     "displacement-categories": ("metra-discrete", {}),

@@ -24,6 +24,8 @@ def test_arrivals():
     assert found["success"] == pytest.approx(2 / 3)
     assert found["success_end"] == pytest.approx(1 / 3)
     assert found["time_near"] == pytest.approx(3 / 12)
+    assert (found["success_1"], found["success_3"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (found["time_near_1"], found["time_near_3"]) == (pytest.approx(4 / 12), pytest.approx(5 / 12))
     assert found["distance_left"] == pytest.approx(6)
 
 

@@ -175,3 +175,19 @@ def test_a_bonus_is_paid_at_every_step_whatever_the_critic(name):
     reported = [learner.update(state, batch, None, knobs, draws, **how, bonus=b)[1]["reward"] for b in (0.0, 2.5)]
     np.testing.assert_allclose(seen[1] - seen[0], 2.5, rtol=1e-5)
     np.testing.assert_array_equal(*reported)
+
+
+@pytest.mark.parametrize("critic", learner.CRITICS)
+@pytest.mark.parametrize("name", sorted(set(LINEAR) - set(SEES_TRANSITIONS)))
+def test_progress_adds_up_to_what_an_episode_added_to_log_q(name, critic):
+    """Rewards of successive steps, through the learner, against log q of the last state and of the first."""
+    q, goals = built(name)
+    path, z = jax.random.normal(KEY, (7, D)), goals.sample(KEY)
+    batch = Transition(path[:-1], jnp.zeros((6, 1)), path[1:], jnp.stack([z] * 6), jnp.zeros(6, bool))
+    agent = Agent(lambda key: (), *[None] * 3, lambda state, *_: (state, {}), None)
+    knobs = Knobs(*[jnp.zeros(())] * len(Knobs._fields))
+    how = {"agent": agent, "goals": goals, "how": RELABELS["none"], "critic": learner.CRITICS[critic], "bonus": 0.0}
+    state, draws = learner.init(q, agent, KEY), learner.draw(KEY, 6, 1)
+    added = learner.update(state, batch, None, knobs, draws, **how, progress=True)[1]["reward"]
+    last, first = (q(s).log_prob(q.code(z)) for s in (path[-1], path[0]))
+    np.testing.assert_allclose(jnp.sum(added), last - first, rtol=1e-3, atol=1e-4)

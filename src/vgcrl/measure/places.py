@@ -3,8 +3,9 @@
 import numpy as np
 
 CELL = 1.0  # m
-RADIUS = 0.5  # m: a place counts as reached within it
-PLACES = ("coverage", "success", "success_end", "time_near", "distance_left")
+RADII = {"": 0.5, "_1": 1.0, "_3": 3.0}  # m, within which a place counts as reached: ours, and those of METRA and CSF
+ARRIVALS = tuple(name + suffix for suffix in RADII for name in ("success", "success_end", "time_near"))
+PLACES = ("coverage", *ARRIVALS, "distance_left")
 
 
 def coverage(path: np.ndarray) -> float:
@@ -13,14 +14,14 @@ def coverage(path: np.ndarray) -> float:
     return float(len(np.unique(cells, axis=0)))
 
 
-def arrivals(path: np.ndarray, targets: np.ndarray, radius: float = RADIUS) -> dict[str, float]:
-    """Of one place asked for in each episode, (episode, place): the share of episodes that came within `radius` at
-    any step, that ended there, the share of steps spent there, and the median distance left at the end."""
+def arrivals(path: np.ndarray, targets: np.ndarray) -> dict[str, float]:
+    """Of one place asked for in each episode, (episode, place): the share of episodes that came within a radius at any
+    step, that ended there, and the share of steps spent there, for each of RADII; the median distance left."""
     distance = np.linalg.norm(path - targets[None], axis=-1)
-    near = distance <= radius
-    return {
-        "success": float(near.any(axis=0).mean()),
-        "success_end": float(near[-1].mean()),
-        "time_near": float(near.mean()),
-        "distance_left": float(np.median(distance[-1])),
-    }
+    out = {}
+    for suffix, radius in RADII.items():
+        near = distance <= radius
+        out["success" + suffix] = float(near.any(axis=0).mean())
+        out["success_end" + suffix] = float(near[-1].mean())
+        out["time_near" + suffix] = float(near.mean())
+    return out | {"distance_left": float(np.median(distance[-1]))}

@@ -56,6 +56,7 @@ def successor(
 
 
 CRITICS = {"scalar": scalar, "successor": successor}
+REWARDS = ("level", "progress")  # log q(z|s') itself, or what a step added to it
 
 
 def init(q: PosteriorView, agent: Agent, key: Key[Array, ""]) -> LearnerState:
@@ -74,8 +75,12 @@ def update(
     how: Relabel,
     critic: Callable[..., tuple[Array, Array]],
     bonus: float,
+    progress: bool = False,
 ) -> tuple[LearnerState, dict[str, Float[Array, " batch"]]]:
     """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on.
+
+    With `progress` a step is paid what it added, log q(z|s') − log q(z|s). That is (1 − γ) log q(z|s') and a shaping
+    by the potential log q, so the best policies are the same; the critic need not learn what q knows.
 
     What is told of the update is told of each example, so that whoever wants it averages all of it at once.
     """
@@ -90,7 +95,10 @@ def update(
 
     grads, reached = jax.grad(misfit, has_aux=True)(state.q)
     z = relabel(how, knobs.relabel_fraction, state.q, batch.z, later_obs, draws.relabel)
-    cumulant, w = jax.vmap(lambda d, z: critic(state.q, goals, d, z))(reached, z)
+    pay = jax.vmap(lambda d, z: critic(state.q, goals, d, z))
+    cumulant, w = pay(reached, z)
+    if progress:
+        cumulant -= pay(jax.vmap(state.q)(batch.obs), z)[0]
     pursued = jax.vmap(lambda d, z: empowerment(state.q, goals, d, z))(reached, batch.z)
     paid = cumulant.at[:, -1].add(bonus) if bonus else cumulant  # to the number whose weight is 1
     agent_state, info = agent.update(state.agent, batch._replace(z=z), paid, w, knobs.learning_rate, draws.policy)

@@ -14,7 +14,7 @@ from typing import Any
 from vgcrl.envs import Engine, Env, HostEnvs, find, modules
 from vgcrl.envs.mjx_engine import PHYSICS
 from vgcrl.errors import UsageError
-from vgcrl.objective.learner import CRITICS
+from vgcrl.objective.learner import CRITICS, REWARDS
 from vgcrl.objective.methods import METHODS
 from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.relabel import RELABELS
@@ -88,6 +88,11 @@ class Config:
         valid=f"a bound from 0 to {HUGE:g}, where 0 is off",
         metavar="C",
     )
+    reward: str = option(
+        "{choices}: log q of where a step led, or what the step added to it: the same best policy, sooner learned",
+        "level",
+        choices=REWARDS,
+    )
     critic: str = option("{choices}: Q itself, or successor features of log q; default the method's", choices=CRITICS)
     gpi: int = option(
         "goals whose policies are tried at evaluation, by generalised policy improvement", 0, least=0, most=1024
@@ -99,7 +104,7 @@ class Config:
         choices=("raw", "standard"),
     )
     relative_goals: bool = option(
-        "policy and critics see how far a goal is from the state, not where it is: yes|no", False
+        "policy and critics see how far a goal is from the state, not where it is, nor a body's place: yes|no", False
     )
     inputs: str = option("observations and goals as policy and critics see them: {choices}", "raw", choices=INPUTS)
     batch: int = option("transitions per update", least=1, most=2**20)

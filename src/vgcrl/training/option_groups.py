@@ -13,7 +13,7 @@ GROUPS = {
     ),
     "method": (
         *("method", "goal_dim", "features", "posterior", "posterior_features", "sigma", "components", "spectral_norm"),
-        *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "critic", "gpi"),
+        *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "reward", "critic", "gpi"),
     ),
     "learning": (
         *("steps", "seeds", "seed", "hidden", "inputs", "batch", "learning_rate", "posterior_learning_rate"),

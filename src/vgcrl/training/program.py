@@ -93,6 +93,7 @@ def build_components(config: Config) -> Components:
         cumulant_dim=cumulant_dim,
         scale=INPUTS[config.inputs],
         relative=features if config.relative_goals else (),
+        unseen=spec.place if config.relative_goals else (),
     )
     return Components(config, spec, features, goals, agent, *config.schedule)
 
@@ -191,6 +192,7 @@ def learn_some(p: Components, count: int, run: RunState, key: Key[Array, ""]) ->
             how=how,
             critic=critic,
             bonus=p.config.alive_bonus,
+            progress=p.config.reward == "progress",
         )
 
     carried = tuple[LearnerState, Float[Array, " name"]]

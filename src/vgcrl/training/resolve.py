@@ -125,6 +125,7 @@ def _check_method(values: Values, method: Method, spec: EnvSpec) -> None:
     _check_posterior(values, method, spec, indices)
     _check_goal_dim(values, method, len(indices))
     _check_relative(values, method)
+    _check_reward(values, method)
     _check_relabel(values, method)
     _check_critic(values)
     if method.bounded and len(values.get("projection_seed") or ()) > 1:
@@ -167,6 +168,12 @@ def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tup
 def _check_relative(values: Values, method: Method) -> None:
     if values["relative_goals"] and method.goal_dim is not None:
         raise UsageError(f"--relative-goals needs goals that are states, {values['method']} has others; valid: no")
+
+
+def _check_reward(values: Values, method: Method) -> None:
+    if values["reward"] == "progress" and method.posterior_input != "state":
+        what = f"--reward progress needs a q that sees one state, that of {values['method']} sees more"
+        raise UsageError(f"{what}; valid: level")
 
 
 def _check_goal_dim(values: Values, method: Method, width: int) -> None:

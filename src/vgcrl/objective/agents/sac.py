@@ -14,6 +14,7 @@ from jax import Array
 from jax.lax import stop_gradient
 from jaxtyping import Float, Key, Shaped
 
+from vgcrl.objective.agents.inputs import seeing
 from vgcrl.objective.distributions import Normal
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import adam_init, adam_step
@@ -117,13 +118,10 @@ def sac(
     cumulant_dim: int = 1,
     scale: Callable[[Array], Array] = INPUTS["raw"],
     relative: tuple[int, ...] = (),
+    unseen: tuple[int, ...] = (),
 ) -> Agent:
-    """`cumulant_dim` is the length of ψ; `scale` is how policy and critics see observations and goals, the latter less
-    the dimensions `relative` of the state."""
-
-    def see(obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " seen"]:
-        goal = embed(z) - obs[jnp.array(relative)] if relative else embed(z)
-        return scale(jnp.concatenate([obs, goal]))
+    """`cumulant_dim` is the length of ψ; for `scale`, `relative` and `unseen` see `seeing`."""
+    see = seeing(embed, scale, relative, unseen)
 
     def init(key: Key[Array, ""]) -> SACState:
         key_actor, key_critic = jax.random.split(key)

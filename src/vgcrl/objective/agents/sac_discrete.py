@@ -12,6 +12,7 @@ from jax import Array
 from jax.lax import stop_gradient
 from jaxtyping import Float, Key, Shaped
 
+from vgcrl.objective.agents.inputs import seeing
 from vgcrl.objective.agents.sac import Agent, SACState
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import adam_init, adam_step
@@ -76,12 +77,10 @@ def sac_discrete(
     cumulant_dim: int = 1,
     scale: Callable[[Array], Array] = INPUTS["raw"],
     relative: tuple[int, ...] = (),
+    unseen: tuple[int, ...] = (),
 ) -> Agent:
     """`action_dim` is the number of actions; the rest is as in `sac`."""
-
-    def see(obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " seen"]:
-        goal = embed(z) - obs[jnp.array(relative)] if relative else embed(z)
-        return scale(jnp.concatenate([obs, goal]))
+    see = seeing(embed, scale, relative, unseen)
 
     def init(key: Key[Array, ""]) -> SACState:
         key_actor, key_critic = jax.random.split(key)

@@ -90,6 +90,7 @@ def describe(program: Program, runs: RunState, steps: int, measured: Data) -> Da
         "spec": worlds.specification(program),
         "inputs": config.inputs,
         "relative": features if config.relative_goals else (),
+        "unseen": program.spec.place if config.relative_goals else (),
         "features": features,
         "sees": METHODS[config.method].posterior_input,
         "meaning": meaning(program, features, world["place"]),

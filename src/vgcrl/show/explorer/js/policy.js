@@ -18,8 +18,10 @@ export function policy(run, data) {
   const see = (s) => Float32Array.from(run.features, (i, k) => (units ? (s[i] - units[0][k]) / units[1][k] : s[i]));
   const view = VIEWS[run.sees](see);
   const still = new Float32Array(width);
-  // A goal as the actor sees it: where it is, or how far from the state.
-  const seenFrom = (obs, z) => goals.embed(z).map((v, k) => (run.relative.length ? v - obs[run.relative[k]] : v));
+  // What the actor is given: the state, maybe without where it is; the goal, or how far that is from the state.
+  const seenState = (obs) => obs.map((v, i) => (run.unseen.includes(i) ? 0 : v));
+  const seenGoal = (obs, z) => goals.embed(z).map((v, k) => (run.relative.length ? v - obs[run.relative[k]] : v));
+  const given = (obs, z) => scale(Float32Array.from([...seenState(obs), ...seenGoal(obs, z)]));
 
   // q of a step (s, a, s'); of a state alone it is at rest there.
   const during = (s, action, after) => q && q.of(view(s, action, after));
@@ -32,7 +34,7 @@ export function policy(run, data) {
     during,
     at,
     // The action in [−1, 1], without noise.
-    act: (obs, z) => actor(scale(Float32Array.from([...obs, ...seenFrom(obs, z)]))).subarray(0, width).map(Math.tanh),
+    act: (obs, z) => actor(given(obs, z)).subarray(0, width).map(Math.tanh),
     // The goal that stands for a target state, seen from obs.
     aim: (obs, target) => {
       if (!q) throw new Error("this page does not know the posterior of this method, so a state cannot be a goal");
