@@ -26,7 +26,7 @@ from vgcrl.training.options import Options
 
 COMPARED = ("gcrl", "agcrl", "lingcrl", "diayn", "vgcrl", "visr", "discern", "dads", "lsd", "metra", "csf")
 MOVES = ("lsd", "metra", "csf")  # those whose objective asks for it
-SIZES = {"HalfCheetah": (3_000_000, 128), "Ant": (3_000_000, 512), "Humanoid": (2_000_000, 512)}  # steps, environments
+SIZES = {"HalfCheetah": (3_000_000, 128), "Ant": (2_000_000, 512), "Humanoid": (1_000_000, 512)}  # steps, environments
 # Goals that are places: what a step adds is paid, and only the way that is left is seen (see `--reward`)
 GO: dict[str, dict[str, Any]] = {
     "gcrl": {
