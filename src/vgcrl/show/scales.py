@@ -10,7 +10,7 @@ import numpy as np
 
 from vgcrl.envs import bodies
 from vgcrl.measure import target_states
-from vgcrl.measure.places import RADIUS
+from vgcrl.measure.places import RADII
 from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox
 from vgcrl.objective.types import key_of_seed
 from vgcrl.show.tables import Table, number, with_interval
@@ -96,7 +96,7 @@ def scales(program: Program) -> dict[str, Scale]:
         found["lgr_v"] = _state_scale("LGR_v", "the same of the velocity alone, (m/s)²", known)
         found["spread_v"] = Scale("spread of velocity", "standard deviation over episodes, m/s", True, 0.0)
     found["coverage"] = Scale("coverage", "cells of 1 m that any skill entered", True)
-    found["success"] = Scale("places reached", f"share of places that were come within {RADIUS} m of", True, None, 1.0)
+    found["success"] = Scale("places reached", f"share of places that were come within {RADII['']} m of", True, None, 1.0)
     found["distance_left"] = Scale("distance left", "from the place asked for, at the end, m; median", False, None, 0.0)
     return found
 
