@@ -96,7 +96,7 @@ def scales(program: Program) -> dict[str, Scale]:
         found["lgr_v"] = _state_scale("LGR_v", "the same of the velocity alone, (m/s)²", known)
         found["spread_v"] = Scale("spread of velocity", "standard deviation over episodes, m/s", True, 0.0)
     found["coverage"] = Scale("coverage", "cells of 1 m that any skill entered", True)
-    found["success"] = Scale("places reached", f"share of places that were come within {RADII['']} m of", True, None, 1.0)
+    found["success"] = Scale("places reached", f"share of places come within {RADII['']} m of", True, None, 1.0)
     found["distance_left"] = Scale("distance left", "from the place asked for, at the end, m; median", False, None, 0.0)
     return found
 
