@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from vgcrl.envs import bodies, find
+from vgcrl.errors import UsageError
 from vgcrl.measure import places, target_states
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
@@ -68,3 +69,24 @@ def test_methods_that_move_have_places_and_short_episodes_by_default():
     assert resolve(Options("metra", "HalfCheetah", positions=False)).positions is False
     assert resolve(Options("metra", "pointmass")).positions is None
     assert "positions" not in find("pointmass").options
+
+
+def test_goals_that_are_places_have_defaults_of_their_own():
+    asked = resolve(Options("gcrl", "Ant", positions=True))
+    assert (asked.reward, asked.posterior, asked.relative_goals, asked.features) == (
+        "progress",
+        "state-huber",
+        True,
+        "0,1",
+    )
+    assert resolve(Options("gcrl", "Ant", positions=True, reward="level", relabel="her")).relabel_fraction == (0.5,)
+    assert (resolve(Options("gcrl", "Ant")).reward, resolve(Options("agcrl", "Ant", positions=True)).reward) == (
+        "level",
+    ) * 2
+
+
+def test_progress_is_refused_where_q_sees_more_than_a_state():
+    with pytest.raises(
+        UsageError, match="--reward progress needs a q that sees one state, that of metra sees more; valid: level"
+    ):
+        resolve(Options("metra", "pointmass", reward="progress"))

@@ -8,7 +8,6 @@ import colorsys
 import math
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,17 +26,6 @@ from vgcrl.training.options import Options
 COMPARED = ("gcrl", "agcrl", "lingcrl", "diayn", "vgcrl", "visr", "discern", "dads", "lsd", "metra", "csf")
 MOVES = ("lsd", "metra", "csf")  # those whose objective asks for it
 SIZES = {"HalfCheetah": (3_000_000, 128), "Ant": (2_000_000, 512), "Humanoid": (1_000_000, 512)}  # steps, environments
-# Goals that are places: what a step adds is paid, and only the way that is left is seen (see `--reward`)
-GO: dict[str, dict[str, Any]] = {
-    "gcrl": {
-        "posterior": "state-huber",
-        "sigma": 0.25,
-        "reward": "progress",
-        "relative_goals": True,
-        "relabel_state": "later",
-        "initial_alpha": 0.01,
-    }
-}
 SKILLS = 48  # whose paths are drawn and counted
 PUBLISHED = {"Ant": "about 2000 (METRA)"}
 COLUMNS = {
@@ -66,7 +54,7 @@ def runs(quick: bool) -> dict[str, Options]:
         return {f"HalfCheetah-{name}": small(name) for name in ("diayn", "metra")}
     large = partial(alike, seeds=3, evaluate_episodes=SKILLS, hidden=(256, 256))
     return {
-        f"{env}-{name}": large(name, env, envs=envs, steps=steps, evaluate_every=steps // 4, **GO.get(name, {}))
+        f"{env}-{name}": large(name, env, envs=envs, steps=steps, evaluate_every=steps // 4)
         for env, (steps, envs) in SIZES.items()
         for name in COMPARED
     }

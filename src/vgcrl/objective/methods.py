@@ -28,6 +28,7 @@ class Method(NamedTuple):
     posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
     defaults: dict[str, Any] = {}  # noqa: RUF012 — of options, where they differ from the usual
     of_bodies: dict[str, Any] = {}  # noqa: RUF012 — likewise, on bodies that can go somewhere
+    of_places: dict[str, Any] = {}  # noqa: RUF012 — likewise, where it is asked that they see where they are
 
     @property
     def bounded(self) -> bool:
@@ -61,6 +62,21 @@ MOVING: dict[str, Any] = {
 }
 
 
+# Goals that are places: rewards are linear in the distance, and a step is paid what it took off it; the policy sees the
+# way that is left, with small distances well resolved (results/skills)
+GOING: dict[str, Any] = {
+    "posterior": "state-huber",
+    "sigma": 0.25,
+    "reward": "progress",
+    "relative_goals": True,
+    "relabel": "none",
+    "inputs": "symlog",
+    "initial_alpha": 0.01,
+    "updates_per_step": 0.125,
+    "horizon": 200,
+}
+
+
 def _displacement(goals: Callable, posterior: str, prior: str, learned: str, **rest: Any) -> Method:
     """LSD, METRA and CSF: goals are directions in which φ(s) is to move."""
     fields: dict[str, Any] = {"space": "unit sphere", "goal_dim": 2, "goal_dim_min": 2, "defaults": STANDARD, **rest}
@@ -90,6 +106,7 @@ METHODS = {
         relabel="her",
         goal_dim=None,
         spectral=False,
+        of_places=GOING,
     ),
     "agcrl": Method(
         states,

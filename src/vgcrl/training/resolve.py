@@ -28,6 +28,7 @@ def resolve(given: Options) -> Config:
     _check_last_seed(always)
     row, method = find(always["env"]), METHODS[always["method"]]
     usual = row.sizes | method.defaults | (method.of_bodies if "positions" in row.options else {})
+    usual |= method.of_places if given.get("positions") and "positions" in row.options else {}
     engine = _engine(usual | always, row)
     env_options = _env_options(given, usual, always["env"], row, engine)
     values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}

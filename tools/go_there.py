@@ -1,0 +1,74 @@
+"""JaxGCRL's task for a run whose goals are places: targets 10 m away all around, episodes of 1000 steps of 0.05 s.
+
+python tools/go_there.py RUN [--targets 48] > FILE.json
+
+Physics are MuJoCo's own. Arrivals are told twice: of the policy without noise, and with the noise it was trained with.
+"""
+
+import argparse
+import dataclasses
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.measure import places
+from vgcrl.training import summary, trainer
+from vgcrl.training.program import Program, RunState, policy
+from vgcrl.use.policies import train_command
+
+STEPS, AWAY = 1000, 10.0
+
+
+def walk(program: Program, runs: RunState, targets: jax.Array, noise: float) -> np.ndarray:
+    """Places at every step, (run, step, target, place)."""
+    config, agent = program.config, program.parts.agent
+    envs = dataclasses.replace(config, horizon=STEPS).build_host_envs(config.runs, len(targets))
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(1), config.runs)))
+    rng = np.random.default_rng(0)
+
+    @jax.jit
+    @partial(jax.vmap, in_axes=(0, 0, None, 0))
+    @partial(jax.vmap, in_axes=(None, 0, 0, 0))
+    def act(run: RunState, obs: jax.Array, z: jax.Array, draw: jax.Array) -> jax.Array:
+        return agent.act(run.learner.agent, obs, z, noise * draw)
+
+    obs, path = envs.reset(keys), []
+    for clock in range(STEPS):
+        draws = rng.standard_normal((*obs.shape[:2], program.spec.action_dim), np.float32)
+        out = envs.step(np.asarray(act(runs, jnp.asarray(obs), targets, jnp.asarray(draws))), keys, clock)
+        obs = out.obs
+        path.append(np.asarray(out.next_obs)[..., list(program.spec.place)])
+    return np.stack(path, axis=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--targets", type=int, default=48)
+    args = parser.parse_args()
+    program, runs, counters = trainer.restore(args.run, lambda text: None)
+    angle = 2 * np.pi * np.arange(args.targets) / args.targets
+    targets = AWAY * np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+    found: dict[str, Any] = {}
+    for name, noise in (("without noise", 0.0), ("with noise", 1.0)):
+        paths = walk(program, policy(program.config, runs), jnp.asarray(targets), noise)
+        found[name] = [places.arrivals(path, targets) for path in paths]
+    record = {
+        "command": f"python tools/go_there.py RUN --targets {args.targets}",
+        "trained": train_command(program.config),
+        "steps": counters["step"],
+        "task": f"{args.targets} targets {AWAY:g} m away all around, {STEPS} steps, engine {program.config.engine}",
+        "versions": summary.versions(),
+        "seeds": program.seeds.tolist(),
+        "arrivals": found,
+    }
+    print(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()
