@@ -54,7 +54,28 @@ def marked(entry: Entry, metric: str, higher: bool) -> str:
     """Without target states, or where most experts missed theirs, LGR(s) and LGR_v are not what the paper measured."""
     if entry.cell and metric in AIMED and not (entry.targets["count"] and entry.targets["missed"] <= 0.5):
         return UNJUDGED
-    return mark(entry.values(metric), entry.paper(metric), rises(metric, higher), finest(entry, metric, higher))
+    found = mark(entry.values(metric), entry.paper(metric), rises(metric, higher), finest(entry, metric, higher))
+    return UNJUDGED if found == BETTER and metric == "lgr_v" and stands_still(entry) else found
+
+
+def still(entry: Entry) -> float | None:
+    """LGR_v of a policy that stands still, on the targets of a row."""
+    return entry.targets["still_lgr_v"] if entry.cell and entry.targets["count"] else None
+
+
+def stands_still(entry: Entry) -> bool:
+    """Whether its LGR_v is less than a tenth below that."""
+    level = still(entry)
+    return level is not None and entry.values("lgr_v").mean() > 0.9 * level
+
+
+def explained(entry: Entry) -> list[str]:
+    """LGR_v of standing still, and the share of it that a row explains: 1 is every target's velocity, 0 is none's."""
+    level, found = still(entry), entry.values("lgr_v")
+    if level is None or not len(found):
+        return ["–", "–"]
+    share = 1 - found / level
+    return [f"{level:.3f}", with_interval(share.mean(), interval(share))]
 
 
 def finest(entry: Entry, metric: str, higher: bool) -> float:
@@ -84,9 +105,11 @@ def beside(rows: list[Entry], higher: bool) -> Table:
     heads, out = [""], [[f"|G| = {entry.row['goal_dim']}, {technique(entry.row)}"] for entry in rows]
     for metric, column in COLUMNS.items():
         more = [m for m in OURS.get(metric, ()) if any(len(entry.values(m)) for entry in rows)]
-        heads += [LABELS[metric], "paper", *(LABELS[m] for m in more)]
+        level = ["of standing still", "share explained"] if metric == "lgr_v" else []
+        heads += [LABELS[metric], "paper", *level, *(LABELS[m] for m in more)]
         for line, entry in zip(out, rows, strict=True):
-            line += [ours(entry, metric), entry.row.get(column, "–"), *(ours(entry, m) for m in more)]
+            line += [ours(entry, metric), entry.row.get(column, "–"), *(explained(entry) if level else ())]
+            line += [ours(entry, m) for m in more]
     for line, entry in zip(out, rows, strict=True):
         cell = entry.cell
         line.append(f"{cell['steps']:,} × {len(cell['seeds'])}{so_far(cell)}" if cell else NOT_RUN)
@@ -194,13 +217,13 @@ def movement(rows: list[Entry], higher: bool) -> Table:
         run = [e for e in each if e.targets["count"]]
         if not run:
             continue
-        still, wanted = (float(run[0].targets[k]) for k in ("still_lgr_v", "spread_v"))
+        level, wanted = (float(run[0].targets[k]) for k in ("still_lgr_v", "spread_v"))
         sure = [e for e in run if knows(e.values("lgr_z").mean(), higher)]
-        idle = [e for e in sure if e.values("lgr_v").mean() > 0.9 * e.targets["still_lgr_v"]]
+        idle = [e for e in sure if stands_still(e)]
         spread = np.median([e.values("spread_v").mean() for e in run])
         theirs = by_chance(each, higher)
         reported = f"{least_to_most(theirs, '.3f')} in {counted(len(theirs), 'row')}" if theirs else "–"
-        numbers = (f"{still:.3f}", len(sure), len(idle), len(run), f"{spread:.2f}", f"{wanted:.2f}", reported)
+        numbers = (f"{level:.3f}", len(sure), len(idle), len(run), f"{spread:.2f}", f"{wanted:.2f}", reported)
         out.append([env, *map(str, numbers)])
     known, unknown = ("LGR(z) ≥ 0.9", "LGR(z) ≤ 0.05") if higher else ("LGR(z) ≤ 0.05", "LGR(z) ≥ 1/3")
     heads = [
@@ -223,8 +246,8 @@ def slower(rows: list[Entry], higher: bool) -> str:
     """Bodies on which the paper, by chance, comes closer to its targets than standing still does to ours, by half."""
     names = []
     for env, each in of_bodies(rows).items():
-        still, theirs = [e.targets["still_lgr_v"] for e in each if e.targets["count"]], by_chance(each, higher)
-        if still and theirs and np.median(theirs) < still[0] / 2:
+        levels, theirs = [level for e in each if (level := still(e)) is not None], by_chance(each, higher)
+        if levels and theirs and np.median(theirs) < levels[0] / 2:
             names.append(env)
     reported = (
         f"{', '.join(names)}: where the paper's q hardly knows the goal, its LGR_v is still less than half that of "
