@@ -162,8 +162,8 @@ def test_what_the_cluster_does_not_have_is_told_at_once(cluster):
 
 @pytest.mark.slow
 def test_a_node_with_other_code_is_named(execute, tmp_path, monkeypatch):
-    theirs = worker.node_facts(None)
-    monkeypatch.setattr(on_cluster, "facts_here", lambda: theirs | {"vgcrl": "0.0 (00000000)"})
+    theirs = worker.versions()
+    monkeypatch.setattr(worker, "versions", lambda: theirs | {"vgcrl": "0.0 (00000000)"})
     with pytest.raises(UsageError) as fault:
         execute([stub("runs", "a")], tmp_path / "stubs", print)
     assert f"has vgcrl {theirs['vgcrl']}, here it is 0.0 (00000000); valid: the same code" in one_line(fault)

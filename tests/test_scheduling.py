@@ -97,16 +97,16 @@ def test_progress_is_read_off_the_line_that_training_prints(capsys):
     display.advance(25_000, 1234.0)
     display.evaluated(25_000, {"F": 1.0, "lgr_z": 0.5})
     found = worker.PROGRESS.search(capsys.readouterr().err)
-    assert found.groups() == ("25,000", "1,234", "61 s left")
+    assert found.groups() == ("25,000", "1,234", "61")
 
 
 def test_the_view_tells_of_every_change_once():
     said, facts = [], {"state": "runs", "node": "host", "attempt": "1"}
-    view = View([task("a")[0], task("b")[0]], said.append)
+    view = View("ab", said.append)
     with view:
         for _ in range(2):
             view.update({"a": facts})
-        view.update({"a": facts | {"step": 1000, "speed": 50, "left": "9 s left"}})
+        view.update({"a": facts | {"steps": 1000, "steps_per_second": 50, "seconds_left": 9}})
         console = Console(width=120)
         with console.capture() as shown:
             console.print(view.table())
@@ -117,7 +117,7 @@ def test_the_view_tells_of_every_change_once():
     ends = ["[1/2] a: failed: no", "[2/2] b: done"]
     assert said == ["a: runs on host", "a: runs on other again, from its last checkpoint", *ends]
     a, b = [line for line in shown.get().splitlines() if " runs " in line or " waits " in line]
-    assert all(word in a for word in ("host", "1,000", "50", "9 s left"))
+    assert all(word in a for word in ("host", "1,000", "50", " 9 "))
     assert "waits" in b
 
 
@@ -150,7 +150,7 @@ def test_the_committed_speeds_are_those_of_the_whole_paper():
 
 
 pytest.importorskip("pyarrow")
-from vgcrl.experiments.scheduling.storage import Mirror, check_writable  # noqa: E402
+from vgcrl.experiments.scheduling.storage import Mirror, fault, probe  # noqa: E402
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -184,7 +184,6 @@ FILES = {
 
 def test_files_of_a_program_follow_it_to_another_node(url, tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
-    check_writable(url)
     mirror = Mirror(url, one, "a")
     write(one, FILES | {"runs/a/.lock": "", "runs/b/config.json": "not a's", "cells/ab.json": "not a's"})
     mirror.push()
@@ -196,6 +195,16 @@ def test_files_of_a_program_follow_it_to_another_node(url, tmp_path):
     assert tree(other) == moved | {"runs/a/metrics.jsonl": "12", "cells/a.json": "cell", "cells/a.best.png": "png"}
     Mirror(url, tmp_path / "small", "a").pull(whole=False)
     assert not list((tmp_path / "small").rglob("checkpoints"))
+
+
+def test_a_probe_says_who_reaches_a_place(url, tmp_path):
+    with probe(url) as left:
+        assert fault(url, left) == ""
+    assert fault(url, left)
+    (tmp_path / "file").touch()
+    assert fault(f"file://{tmp_path}/file", str(tmp_path / "file"))
+    with pytest.raises(OSError, match="file"), probe(f"file://{tmp_path}/file"):
+        pass
 
 
 def test_nothing_is_sent_twice(url, tmp_path, monkeypatch):

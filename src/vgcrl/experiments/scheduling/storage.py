@@ -6,7 +6,8 @@ files appear by a rename, and a checkpoint counts when its checksum, which comes
 
 import shutil
 import uuid
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,33 @@ def open_url(url: str) -> tuple[Any, str]:
         return PyFileSystem(FSSpecHandler(system)), path
 
 
-def check_writable(url: str) -> None:
-    """Raises OSError, or what else the file system has to say."""
+@contextmanager
+def probe(url: str) -> Generator[str]:
+    """A file that is there for a while: its path. Raises OSError, or what else the file system has to say."""
     system, base = open_url(url)
-    probe = f"{base}/.probe-{uuid.uuid4().hex}"
+    path = f"{base}/.probe-{uuid.uuid4().hex}"
     system.create_dir(base, recursive=True)
-    with system.open_output_stream(probe) as file:
-        file.write(b"")
-    system.delete_file(probe)
+    system.open_output_stream(path).close()
+    try:
+        yield path
+    finally:
+        system.delete_file(path)
+
+
+def fault(url: str, left: str) -> str:
+    """Why this node does not see the probe that another left, or cannot leave one; empty where it can."""
+    try:
+        open_url(url)[0].open_input_stream(left).close()
+        with probe(url):
+            return ""
+    except Exception as error:  # each file system has its own
+        return str(error).partition("\n")[0]
+
+
+def remove(url: str) -> None:
+    """A folder and all in it."""
+    system, path = open_url(url)
+    system.delete_dir(path)
 
 
 def _order(path: str) -> tuple[bool, bool, bool, str]:
@@ -57,13 +77,9 @@ class Mirror:
     def _remote(self) -> list[str]:
         from pyarrow.fs import FileSelector, FileType
 
-        places = (f"{self._base}/runs/{self._name}", f"{self._base}/cells")
-        infos = [
-            info
-            for place in places
-            for info in self._system.get_file_info(FileSelector(place, allow_not_found=True, recursive=True))
-        ]
-        paths = [info.path.removeprefix(f"{self._base}/") for info in infos if info.type == FileType.File]
+        places = [FileSelector(f"{self._base}/{part}", True, True) for part in (f"runs/{self._name}", "cells")]
+        infos = [info for place in places for info in self._system.get_file_info(place) if info.type == FileType.File]
+        paths = [info.path.removeprefix(f"{self._base}/") for info in infos]
         return [path for path in paths if path.startswith((f"runs/{self._name}/", f"cells/{self._name}."))]
 
     def _stamp(self, path: str) -> tuple[int, int]:

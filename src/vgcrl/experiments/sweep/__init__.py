@@ -7,7 +7,7 @@ from vgcrl.experiments.scheduling import Executor, Say, budget
 from vgcrl.experiments.sweep.ask import Ask, read_values
 from vgcrl.experiments.sweep.grid import plan, programs, train_all
 from vgcrl.experiments.sweep.results import report
-from vgcrl.experiments.sweep.trials import tried_names
+from vgcrl.experiments.sweep.trials import trial_name, tried
 from vgcrl.training.fields import one_of
 from vgcrl.training.summary import SUMMARISED
 
@@ -30,7 +30,7 @@ def sweep(ask: Ask, folder: Path, say: Say, execute: Executor) -> Ending:
         except KeyboardInterrupt:
             stopped = True
             say(f"stopped and saved; the same command continues in {folder}")
-    names = tried_names(folder) if ask.trials else list(programs(ask))
+    names = [trial_name(values) for values in tried(folder)] if ask.trials else list(programs(ask))
     path = None if ask.program else report(ask, names, folder, say)
     check_failed(failed, len(names))
     return Ending(path, stopped and not spent())
