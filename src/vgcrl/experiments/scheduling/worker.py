@@ -27,7 +27,6 @@ CHILD = Path("experiments", "scheduling", "child.py")
 LOOK = 0.5  # seconds between two looks at the process, and at its files where they go to a URL
 MEASURED = ("steps", "steps_per_second", "seconds_left")  # of each run of a program: what follows finds
 PROGRESS = re.compile(r"step +([\d,]+) +([\d,]+) steps/s per run +(?:(\d+) s left|starting)")
-HEARD = 5.0  # seconds that the board has to hear of a start
 STOPPED, ORPHANED, TERMINATED = 130, 137, 143  # exit codes of a process that was ended from outside
 Facts = dict[str, Any]  # of a program: `state`, and where known `node`, `attempt`, and what is measured
 
@@ -149,9 +148,8 @@ def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: 
     import ray
 
     tell, node = partial(board.tell.remote, order.name), ray.get_runtime_context().get_node_id()
-    facts = {"state": "runs", "node": f"{socket.gethostname()} ({node[:8]})", "attempt": uuid.uuid4().hex}
-    with suppress(ray.exceptions.RayError):  # heard before anything is done, unless nobody listens any more
-        ray.get(tell(facts), timeout=HEARD)
+    # not waited for: Ray counts a task that waits as one that needs no core, and starts another
+    tell({"state": "runs", "node": f"{socket.gethostname()} ({node[:8]})", "attempt": uuid.uuid4().hex})
     with ExitStack() as stack:
         folder, kept = Path(order.folder), []
         if order.storage is not None:
