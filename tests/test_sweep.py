@@ -92,7 +92,7 @@ def test_what_is_not_finished_is_told(tmp_path):
     write_run(tmp_path, "goal-dim=2", ask, [[0.1, 0.2]] * 4)
     said = []
     assert report(ask, list(programs(ask)), tmp_path, said.append)
-    assert said[0].endswith("1 program of 2 not finished.")
+    assert said[0].startswith("1 program of 2 not finished. Best F")
     assert report(Ask(GRID), ["goal-dim=3"], tmp_path, said.append) is None
 
 

@@ -6,7 +6,6 @@ A program whose process, worker or node dies goes to another node and on from it
 import os
 import signal
 import socket
-import threading
 import warnings
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
@@ -71,21 +70,16 @@ def _check_address(address: str) -> None:
 @contextmanager
 def connected(address: str) -> Generator[str]:
     """To a cluster of this machine that ends with this process, or to one that is there and stays. Its dashboard."""
-    options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
-    if address == "local":
-        options |= {"address": "local", "object_store_memory": OBJECTS}
-    elif address != "auto":
+    if address not in ("local", "auto"):
         _check_address(address)
+    room, ours = {"object_store_memory": OBJECTS} if address == "local" else {}, signal.getsignal(signal.SIGTERM)
     try:
         with warnings.catch_warnings():  # of JAX, where Ray starts its processes: they never come back to it
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
-            context = ray.init(**({"address": address} | options))
-        if threading.current_thread() is threading.main_thread():  # Ray's handler prints its stack and ends the process
-            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+            context = ray.init(address, logging_level="ERROR", log_to_driver=False, **room)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise UsageError(
-            f"--ray {address}: {first_line(error)}; valid: local, or the address of a running cluster"
-        ) from None
+        raise UsageError(f"--ray {address}: {first_line(error)}; valid: local, or a running cluster") from None
+    signal.signal(signal.SIGTERM, ours)  # Ray's prints its stack and ends the process
     try:
         yield context.dashboard_url or ""
     finally:
@@ -164,6 +158,7 @@ class OnRay:
     def order(self, name: str, words: tuple[str, ...], folder: Path, module: str = "vgcrl") -> worker.Order:
         variables = {k: v for k, v in os.environ.items() if k.startswith(HANDED_ON)}
         gpus, _, url = self._resources
+        url = url and f"{url}/{folder.name}"
         return worker.Order(name, module, words, str(folder.resolve()), url, gpus or 0.0, variables)
 
     def board(self, folder: Path, say: Say) -> Any:
@@ -195,7 +190,7 @@ class OnRay:
                     view.update(ray.get(board.read.remote()))
                 for ref in ended:
                     state, why = _outcome(ref)
-                    refs[ref].fetch(folder, whole=state == "done")
+                    refs[ref].fetch(whole=state == "done")
                     view.ended(refs[ref].name, state, why)
                     failed += [f"{refs[ref].name}: {why}"] * (state == "failed")
             if pending:
@@ -204,6 +199,6 @@ class OnRay:
                         ray.cancel(ref)
                     ray.wait(pending, num_returns=len(pending), timeout=SAVING)
                     for ref in pending:
-                        refs[ref].fetch(folder, whole=False)
+                        refs[ref].fetch(whole=False)
                 raise KeyboardInterrupt
         return failed

@@ -11,20 +11,19 @@ from vgcrl.experiments.scheduling.tasks import Say
 from vgcrl.experiments.scheduling.worker import MEASURED, Facts
 
 COLUMNS = ("program", "state", "node", "steps", "steps/s per run", "seconds left")
-WAITS, RUNS = "waits", "runs"
 
 
 class View:
     """Of programs whose names are known at once, or of so many that will be heard of."""
 
     def __init__(self, names: Iterable[str], say: Say, total: int | None = None):
-        console = Console(stderr=True)
-        self._facts: dict[str, Facts] = {name: {"state": WAITS} for name in names}
-        self._say, self._shown, self._total = say, console.is_terminal, total or len(self._facts)
-        self._live = Live(self.table(), console=console, auto_refresh=False, transient=True)
+        self._facts: dict[str, Facts] = {name: {} for name in names}
+        self._ended: dict[str, str] = {}  # name -> how
+        self._say, self._total, self._console = say, total or len(self._facts), Console(stderr=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> "View":
-        if self._shown:
+        if self._console.is_terminal:
             self._live.start()
         return self
 
@@ -33,25 +32,23 @@ class View:
 
     def table(self) -> Table:
         out = Table(*COLUMNS)
-        for name, fact in self._facts.items():
-            shown = MEASURED if fact["state"] == RUNS else MEASURED[:2]
-            numbers = [f"{fact[what]:,}" if what in fact else "" for what in shown]
-            out.add_row(name, fact["state"], fact.get("node", ""), *numbers)
+        for name, facts in self._facts.items():
+            ended = self._ended.get(name)
+            numbers = [f"{facts[what]:,}" if what in facts else "" for what in (MEASURED[:2] if ended else MEASURED)]
+            out.add_row(name, ended or ("runs" if "node" in facts else "waits"), facts.get("node", ""), *numbers)
         return out
 
-    def update(self, facts: dict[str, Facts]) -> None:
-        """What is new of some programs."""
-        for name, fact in facts.items():
-            before = self._facts.get(name, {"state": WAITS})
-            ended = {"state": before["state"]} if before["state"] not in (WAITS, RUNS) else {}
-            self._facts[name] = before | fact | ended
-            if fact.get("attempt", before.get("attempt")) != before.get("attempt"):
-                again = " again, from its last checkpoint" if "attempt" in before else ""
-                self._say(f"{name}: runs on {fact['node']}{again}")
-        if self._shown:
+    def update(self, told: Iterable[tuple[str, Facts]]) -> None:
+        """What programs told, in their order."""
+        for name, facts in told:
+            before = self._facts.setdefault(name, {})
+            if "node" in facts:
+                again = " again, from its last checkpoint" if "node" in before else ""
+                self._say(f"{name}: runs on {facts['node']}{again}")
+            before.update(facts)
+        if self._console.is_terminal:
             self._live.update(self.table(), refresh=True)
 
     def ended(self, name: str, state: str, why: str) -> None:
-        self._facts[name] = self._facts.get(name, {}) | {"state": state}
-        count = sum(fact["state"] not in (WAITS, RUNS) for fact in self._facts.values())
-        self._say(f"[{count}/{self._total}] {name}: {state}{f': {why}' if why else ''}")
+        self._ended[name] = state
+        self._say(f"[{len(self._ended)}/{self._total}] {name}: {state}{f': {why}' if why else ''}")

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -28,7 +27,7 @@ LOOK = 0.5  # seconds between two looks at the process, and at its files where t
 MEASURED = ("steps", "steps_per_second", "seconds_left")  # of each run of a program: what follows finds
 PROGRESS = re.compile(r"step +([\d,]+) +([\d,]+) steps/s per run +(?:(\d+) s left|starting)")
 STOPPED, ORPHANED, TERMINATED = 130, 137, 143  # exit codes of a process that was ended from outside
-Facts = dict[str, Any]  # of a program: `state`, and where known `node`, `attempt`, and what is measured
+Facts = dict[str, Any]  # of a program: `node` when it starts there, and what is measured
 
 
 class Order(NamedTuple):
@@ -38,18 +37,14 @@ class Order(NamedTuple):
     module: str
     words: tuple[str, ...]
     folder: str  # of the experiment, in a parent that is `--out`
-    storage: str | None  # a URL that stands for this parent; else all nodes share it
+    storage: str | None  # a URL that stands for this folder; else all nodes share it
     gpus: float
     environment: dict[str, str]
 
-    def mirror(self, folder: Path) -> Mirror | None:
-        """Of the program's files in a local folder, where they are kept at a URL."""
-        return None if self.storage is None else Mirror(f"{self.storage}/{folder.name}", folder, self.name)
-
-    def fetch(self, folder: Path, whole: bool) -> None:
+    def fetch(self, whole: bool) -> None:
         """From where the nodes keep it."""
-        if mirror := self.mirror(folder):
-            mirror.pull(whole)
+        if self.storage is not None:
+            Mirror(self.storage, Path(self.folder), self.name).pull(whole)
 
 
 def installed() -> Path:
@@ -61,10 +56,8 @@ def installed() -> Path:
 
 
 def code_digest(package: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
+    files = {path.relative_to(package).as_posix(): path.read_bytes() for path in package.rglob("*.py")}
+    return hashlib.sha256(b"".join(name.encode() + files[name] for name in sorted(files))).hexdigest()
 
 
 def versions() -> dict[str, str]:
@@ -81,16 +74,22 @@ def examine(place: str, probe: str) -> tuple[dict[str, str], str]:
 
 
 class Board:
-    """An actor that knows where every program is."""
+    """An actor that programs tell where they are, and that says who may make which."""
 
     def __init__(self) -> None:
-        self.facts: dict[str, Facts] = {}
+        self.told: list[tuple[str, Facts]] = []
+        self.owners: dict[str, str] = {}
 
     def tell(self, name: str, facts: Facts) -> None:
-        self.facts.setdefault(name, {}).update(facts)
+        self.told.append((name, facts))
 
-    def read(self) -> dict[str, Facts]:
-        return self.facts
+    def read(self) -> list[tuple[str, Facts]]:
+        """What is new."""
+        told, self.told = self.told, []
+        return told
+
+    def claim(self, name: str, who: str) -> bool:
+        return self.owners.setdefault(name, who) == who
 
 
 def environment(order: Order) -> dict[str, str]:
@@ -149,15 +148,15 @@ def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: 
 
     tell, node = partial(board.tell.remote, order.name), ray.get_runtime_context().get_node_id()
     # not waited for: Ray counts a task that waits as one that needs no core, and starts another
-    tell({"state": "runs", "node": f"{socket.gethostname()} ({node[:8]})", "attempt": uuid.uuid4().hex})
+    tell({"node": f"{socket.gethostname()} ({node[:8]})"})
     with ExitStack() as stack:
-        folder, kept = Path(order.folder), []
+        folder, looks, kept = Path(order.folder), [], []
         if order.storage is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / folder.name
-        looks: list[Callable[[], None]] = [partial(look, folder)]
-        if mirror := order.mirror(folder):
+            mirror = Mirror(order.storage, folder, order.name)
             mirror.pull()
-            looks.insert(0, mirror.push)
+            looks.append(mirror.push)
+        looks.append(partial(look, folder))
         process = start(order, folder)
         reader = threading.Thread(target=passed_on, args=(process.stderr, order.name, tell, kept))
         reader.start()

@@ -65,12 +65,12 @@ class Told(tune.Callback):
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         name, last = trial_name(trial.config), trial.last_result
-        if self._ask.metric not in last:
-            facts = ray.get(self._board.read.remote()).get(name, {})
-            return self._fail(name, facts.get("fault", f"no evaluation has a number for {self._ask.metric}"))
-        with self._stopping.saving:
-            self._order._replace(name=name).fetch(self._folder, whole=True)
-        self._view.ended(name, "done", f"{self._ask.metric} {last[self._ask.metric]:.4g} at step {last['step']:,}")
+        if "fault" in last:
+            self._fail(name, last["fault"])
+        elif "step" in last:  # else another trial has the same values
+            with self._stopping.saving:
+                self._order._replace(name=name).fetch(whole=True)
+            self._view.ended(name, "done", f"{self._ask.metric} {last[self._ask.metric]:.4g} at step {last['step']:,}")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         last = Path(trial.error_file).read_text().strip().splitlines()[-1]
@@ -104,7 +104,7 @@ def search(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> 
     space, before = {k: domain(ask.options[k]) for k in varied(ask.options)}, tried(folder)
     fixed = {k: v for k, v in ask.options.items() if k not in space}
     order = execute.order("", tuple(ask._replace(options=fixed, metric="F", trials=None).command()), folder)
-    board, place = execute.board(folder, say), f"{order.storage or folder.resolve().parent}/{folder.name}/.tune"
+    board, place = execute.board(folder, say), f"{order.storage or order.folder}/.tune"
     with stop_requests(folder) as stopping, without_chatter(), View([], say, ask.trials) as view:
         told = Told(ask, folder, order, board, view, stopping)
         try:
@@ -124,8 +124,9 @@ def search(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> 
         finally:
             with stopping.saving, suppress(OSError):
                 for values in tried(folder):
-                    order._replace(name=trial_name(values)).fetch(folder, whole=False)
-                storage.remove(place)
+                    order._replace(name=trial_name(values)).fetch(whole=False)
+                system, path = storage.open_url(place)
+                system.rm(path, recursive=True)
     return told.failed
 
 

@@ -4,6 +4,7 @@ Sent to the nodes by value, as worker.py.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,21 @@ def trial(values: Values, order: Order, metric: str, board: Any) -> None:
     import ray
     from ray import tune
 
-    reported, name = 0, trial_name(values)
+    reported, found, name = 0, False, trial_name(values)
+    if not ray.get(board.claim.remote(name, tune.get_context().get_trial_id())):
+        return  # another trial has the same values
     flags = [word for k, v in rounded(values).items() for word in (f"--{k.replace('_', '-')}", str(v))]
 
     def report(folder: Path) -> None:
-        nonlocal reported
+        nonlocal reported, found
         path = folder / "runs" / name / "metrics.jsonl"
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
         for line in map(json.loads, lines[reported:]):
             reported += 1
-            if line["mean"][metric] is not None:  # of one that has diverged
+            if line["mean"][metric] is not None:  # as of one that has diverged
+                found = True
                 tune.report({metric: line["mean"][metric], "step": line["step"]})
 
     state, why = run(order._replace(name=name, words=(*order.words, *flags, "--program", name)), board, report)
-    if state == "failed":
-        ray.get(board.tell.remote(name, {"fault": why}))
+    if state == "failed" or not found:
+        tune.report({metric: math.nan, "fault": why or f"no evaluation has a number for {metric}"})
