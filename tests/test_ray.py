@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from vgcrl.experiments.sweep.trials import TRIALS, tried
 from vgcrl.training import logs
 
 pytest.importorskip("ray")
+import ray
 from ray.cluster_utils import Cluster
+from ray.util.state import list_tasks
 
 from vgcrl.experiments.scheduling import cluster as on_cluster
 from vgcrl.experiments.scheduling import worker
@@ -181,6 +184,35 @@ def test_programs_share_a_gpu_as_far_as_there_is_any_left(cluster, another_node,
     for name in "abc":
         assert steps(folder, name) == WHOLE
         assert (folder / "runs" / name / "gpus").read_text() == "0 0.450"
+
+
+@pytest.mark.slow
+def test_the_dashboard_has_what_the_table_has(cluster, tmp_path):
+    """Ray's own lists, from which the dashboard is drawn: a task by the name of the program, and its numbers."""
+    folder = tmp_path / "stubs"
+
+    def numbers(port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            found = re.findall(r'ray_vgcrl_(\w+)\{.*program="a"\} (.*)', page.read().decode())
+        return {what: float(value) for what, value in found}
+
+    def look():
+        try:
+            until(lambda: steps(folder, "a")[2:])
+            (node,) = ray.nodes()
+            known = {"steps": 3.0, "steps_per_second": 1000.0, "seconds_left": 2.0}
+            until(lambda: numbers(node["MetricsExportPort"]) == known)
+            return [(task.name, task.state, task.node_id) for task in list_tasks(detail=True)], node["NodeID"]
+        finally:
+            (folder / "go").touch()
+
+    with connected("local") as dashboard, ThreadPoolExecutor() as pool:
+        seen, said = pool.submit(look), []
+        assert OnRay(Resources(), dashboard)([stub("waits", "a")], folder, said.append) == []
+        tasks, node = seen.result()
+    assert ("a", "RUNNING", node) in tasks
+    assert {name for name, *_ in tasks} <= {"a", "examine"}
+    assert said[0] == f"Ray's dashboard: http://{dashboard}"
 
 
 def refused(capsys, tmp_path, cluster, *options):

@@ -44,11 +44,12 @@ class Resources(NamedTuple):
 
 def check_share(asked: Resources) -> None:
     """Before there is a cluster: what Ray cannot count. A program has a share of one GPU, or whole ones."""
-    for option, value in (("--gpus", asked.gpus or 0.0), ("--cpus", asked.cpus or 0.0)):
+    gpus, cpus = asked.gpus or 0.0, asked.cpus or 0.0
+    for option, value in (("--gpus", gpus), ("--cpus", cpus)):
         if not 0 <= value <= 1024 or round(value, 4) != value:
             raise UsageError(f"{option} {value:g} is out of range; valid: a number from 0 to 1024, of four decimals")
-    if (asked.gpus or 0.0) > 1 and asked.gpus != int(asked.gpus or 0):
-        raise UsageError(f"--gpus {asked.gpus:g} is a share of several GPUs; valid: up to 1, or a whole number")
+    if gpus > 1 and gpus % 1:
+        raise UsageError(f"--gpus {gpus:g} is a share of several GPUs; valid: up to 1, or a whole number")
     if asked.gpus == asked.cpus == 0:
         raise UsageError("--gpus 0 --cpus 0 would start all programs at once; valid: more of either")
 
@@ -168,13 +169,18 @@ class OnRay:
         _check_nodes(*(("--out", str(folder.resolve())) if url is None else ("--storage", url)))
         if self._dashboard:
             say(f"Ray's dashboard: http://{self._dashboard}")
-        return ray.remote(worker.Board).options(**_on(ray.get_runtime_context().get_node_id())).remote()
+        here = _on(ray.get_runtime_context().get_node_id())
+        return ray.remote(worker.Board).options(**here, enable_task_events=False).remote()  # not among the programs
 
     def __call__(self, tasks: list[Task], folder: Path, say: Say) -> list[str]:
         if not tasks:
             return []
         board, submit = self.board(folder, say), ray.remote(worker.run)
-        how: dict[str, Any] = {"max_retries": RETRIES, "retry_exceptions": [ChildProcessError], **self.share}
+        how: dict[str, Any] = {
+            "max_retries": RETRIES,
+            "retry_exceptions": [OSError],
+            **self.share,
+        }  # of its process too
         longest = sorted(tasks, key=lambda task: -task.work)
         orders = [self.order(task.name, task.words, folder, task.module) for task in longest]
         with without_chatter(), View([task.name for task in tasks], say) as view:
