@@ -341,10 +341,11 @@ def test_a_search_that_is_stopped_or_killed_goes_on(cluster, tmp_path, number, c
 
 @pytest.mark.slow
 def test_a_trial_that_fails_is_told_in_a_line_and_the_others_go_on(cluster, tmp_path, capsys):
+    """The third has the values of one of the others, and is not trained again."""
     folder = tmp_path / "diayn-pointmass"
     folder.mkdir()
     (folder / TRIALS).write_text('{"goal_dim": "0"}\n{"goal_dim": "2"}\n')
-    options = ["--goal-dim", "2,0", "--trials", "2", "--ray", cluster.address, "--out", str(tmp_path)]
+    options = ["--goal-dim", "2,0", "--trials", "3", "--ray", cluster.address, "--out", str(tmp_path)]
     assert main(["sweep", "diayn", *TRAINED, *options]) == 2
     said = capsys.readouterr().err.splitlines()
     assert said[-1].startswith("vgcrl: 1 of 2 programs failed: goal-dim=0: --goal-dim 0 is out of range")
