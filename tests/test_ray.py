@@ -45,8 +45,10 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(worker.installed().parent)]))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background of a script
         found = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
         found.add_node(**SMALL)
+        signal.signal(signal.SIGINT, before)
         yield found
         found.shutdown()
 

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -146,6 +147,10 @@ def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: 
     """A task: `done` or `failed`, and why. Raises ChildProcessError where the process was ended from outside."""
     import ray
 
+    if threading.current_thread() is threading.main_thread():  # a trial of Tune is in another
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # Ray cancels by it, unless a script's shell ignores it
     tell, node = partial(board.tell.remote, order.name), ray.get_runtime_context().get_node_id()
     # not waited for: Ray counts a task that waits as one that needs no core, and starts another
     tell({"node": f"{socket.gethostname()} ({node[:8]})"})
