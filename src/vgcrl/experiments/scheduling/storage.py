@@ -61,17 +61,13 @@ class Mirror:
         self._folder, self._name = folder, name
         self._same: dict[str, tuple[int, int]] = {}  # path -> size and time of the local file that is also remote
 
-    def _local(self) -> list[str]:
-        files = [*(self._folder / "runs" / self._name).rglob("*"), *(self._folder / "cells").glob(f"{self._name}.*")]
-        paths = [file.relative_to(self._folder) for file in files if file.is_file()]
-        whole = (path for path in paths if not any(part.startswith(".") for part in path.parts))
-        return sorted((path.as_posix() for path in whole), key=_order)
-
-    def _remote(self) -> list[str]:
-        self._system.invalidate_cache()
-        files = [file for part in (f"runs/{self._name}", "cells") for file in self._system.find(f"{self._base}/{part}")]
-        paths = [file.removeprefix(f"{self._base}/") for file in files]
-        return [path for path in paths if path.startswith((f"runs/{self._name}/", f"cells/{self._name}."))]
+    def _files(self, system: Any, base: str) -> list[str]:
+        """The program's, but for those that are hidden or half written."""
+        system.invalidate_cache()
+        files = [file for part in (f"runs/{self._name}", "cells") for file in system.find(f"{base}/{part}")]
+        paths = [file.removeprefix(f"{base}/") for file in files if "/." not in file.removeprefix(base)]
+        mine = (f"runs/{self._name}/", f"cells/{self._name}.")
+        return sorted((path for path in paths if path.startswith(mine) and not path.endswith(".part")), key=_order)
 
     def _stamp(self, path: str) -> tuple[int, int]:
         stat = (self._folder / path).stat()
@@ -79,15 +75,15 @@ class Mirror:
 
     def pull(self, whole: bool = True) -> None:
         """What is at the URL, to here; unless whole, without checkpoints."""
-        for path in self._remote():
-            if not path.endswith(".part") and (whole or "/checkpoints/" not in path):
+        for path in self._files(self._system, self._base):
+            if whole or "/checkpoints/" not in path:
                 (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
                 self._system.get_file(f"{self._base}/{path}", str(self._folder / path))
                 self._same[path] = self._stamp(path)
 
     def push(self) -> None:
         """What is new here, to the URL; and what is gone here goes there."""
-        local = self._local()
+        local = self._files(*open_url(str(self._folder)))
         for path in local:
             with suppress(FileNotFoundError):  # an old checkpoint may go meanwhile
                 stamp = self._stamp(path)

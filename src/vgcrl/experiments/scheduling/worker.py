@@ -148,9 +148,7 @@ def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: 
     import ray
 
     if threading.current_thread() is threading.main_thread():  # a trial of Tune is in another
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # Ray cancels by it, unless a script's shell ignores it
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ray cancels by it; a script's shell may ignore it
     tell, node = partial(board.tell.remote, order.name), ray.get_runtime_context().get_node_id()
     # not waited for: Ray counts a task that waits as one that needs no core, and starts another
     tell({"node": f"{socket.gethostname()} ({node[:8]})"})
