@@ -8,7 +8,7 @@ import signal
 import socket
 import warnings
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ try:
 except ImportError:
     raise UsageError(f"--ray needs ray; valid: {install('ray')}") from None
 
-ANSWER = 5.0  # seconds that an address has to answer
+ANSWER = 5.0  # seconds that an address, or an actor of ours, has to answer
 RETRIES = 5  # of a program whose process, worker or node dies
 SAVING = 600.0  # seconds that programs have to save when they are stopped
 HANDED_ON = ("JAX_", "XLA_", "MUJOCO_", "VGCRL_")  # variables that decide what a program computes
@@ -78,7 +78,7 @@ def connected(address: str) -> Generator[str]:
         with warnings.catch_warnings():  # of JAX, where Ray starts its processes: they never come back to it
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
             context = ray.init(address, logging_level="ERROR", log_to_driver=False, **room)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise UsageError(f"--ray {address}: {first_line(error)}; valid: local, or a running cluster") from None
     signal.signal(signal.SIGTERM, ours)  # Ray's prints its stack and ends the process
     try:
@@ -147,6 +147,14 @@ def _outcome(ref: Any) -> tuple[str, str]:
         return "failed", f"died {RETRIES + 1} times: {first_line(error)}"
 
 
+def news(board: Any) -> list[tuple[str, worker.Facts]]:
+    """What programs told; the view may miss something, no program depends on it."""
+    try:
+        return ray.get(board.read.remote(), timeout=ANSWER)
+    except ray.exceptions.RayError:
+        return []
+
+
 class OnRay:
     """An executor."""
 
@@ -192,8 +200,7 @@ class OnRay:
         with stop_requests(folder) as stopping:
             while pending and not stopping():
                 ended, pending = ray.wait(pending, timeout=1.0)
-                with suppress(ray.exceptions.RayError):  # the view may miss something, no program depends on it
-                    view.update(ray.get(board.read.remote()))
+                view.update(news(board))
                 for ref in ended:
                     state, why = _outcome(ref)
                     refs[ref].fetch(whole=state == "done")

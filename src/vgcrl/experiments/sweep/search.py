@@ -19,7 +19,7 @@ from ray.tune.search.optuna import OptunaSearch
 
 from vgcrl.errors import UsageError
 from vgcrl.experiments.scheduling import Executor, Say, storage
-from vgcrl.experiments.scheduling.cluster import RETRIES, OnRay, without_chatter
+from vgcrl.experiments.scheduling.cluster import RETRIES, OnRay, news, without_chatter
 from vgcrl.experiments.scheduling.view import View
 from vgcrl.experiments.scheduling.worker import Order
 from vgcrl.experiments.sweep import trials
@@ -58,7 +58,7 @@ class Told(tune.Callback):
     def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
         if self._stopping():
             raise KeyboardInterrupt
-        self._view.update(ray.get(self._board.read.remote()))
+        self._view.update(news(self._board))
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         write_down(self._folder, trial.config)
