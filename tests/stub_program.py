@@ -1,7 +1,7 @@
 """A program of five steps that takes no time, with a checkpoint at each: `stub_program MODE NAME --out DIR`.
 
-Keeps in DIR/stubs/runs/NAME what it did: `starts` and `steps`, one line each. Modes: `runs`; `waits` after its third
-step until DIR/stubs/go is there; `fails`; `killed` at its start, always.
+Keeps in DIR/stubs/runs/NAME what it did: `starts` and `steps`, one line each; and `gpus`, what it is told of them.
+Modes: `runs`; `waits` after its third step until DIR/stubs/go is there; `fails`; `killed` at its start, always.
 """
 
 import fcntl
@@ -10,6 +10,8 @@ import signal
 import sys
 import time
 from pathlib import Path
+
+GPUS = ("CUDA_VISIBLE_DEVICES", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 
 
 def lines(path):
@@ -23,6 +25,7 @@ def main(mode, name, _, out):
     with (run / ".lock").open("w") as lock, (run / "starts").open("a") as starts, (run / "steps").open("a") as steps:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         print(os.getpid(), file=starts, flush=True)
+        (run / "gpus").write_text(" ".join(os.environ.get(name, "-") for name in GPUS))
         if mode == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if mode == "fails":

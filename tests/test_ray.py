@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,11 +21,13 @@ from tiny import flags
 from vgcrl.cli import main
 from vgcrl.errors import UsageError
 from vgcrl.experiments.scheduling import Task
-from vgcrl.experiments.sweep.trials import tried
+from vgcrl.experiments.sweep.trials import TRIALS, tried
 from vgcrl.training import logs
 
 pytest.importorskip("ray")
+import ray
 from ray.cluster_utils import Cluster
+from ray.util.state import list_tasks
 
 from vgcrl.experiments.scheduling import cluster as on_cluster
 from vgcrl.experiments.scheduling import worker
@@ -39,8 +45,10 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(worker.installed().parent)]))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background of a script
         found = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
         found.add_node(**SMALL)
+        signal.signal(signal.SIGINT, before)
         yield found
         found.shutdown()
 
@@ -150,32 +158,113 @@ def one_line(fault):
     return str(fault.value)
 
 
-@pytest.mark.slow
-def test_what_the_cluster_does_not_have_is_told_at_once(cluster):
-    with connected(cluster.address):
-        with pytest.raises(UsageError) as fault:
-            OnRay(Resources(gpus=1.0))
-        assert "valid: at most 0 GPUs and 1 cores on one node" in one_line(fault)
-        with pytest.raises(UsageError, match="--gpus 0 --cpus 2: no node"):
-            OnRay(Resources(cpus=2.0))
+@pytest.fixture
+def another_node(cluster):
+    """More of them, for a while."""
+    added = []
+    yield lambda **args: added.append(cluster.add_node(**SMALL | args))
+    for node in added:
+        cluster.remove_node(node)
 
 
 @pytest.mark.slow
-def test_a_node_with_other_code_is_named(execute, tmp_path, monkeypatch):
-    theirs = worker.node_facts(None)
-    monkeypatch.setattr(on_cluster, "facts_here", lambda: theirs | {"vgcrl": "0.0 (00000000)"})
-    with pytest.raises(UsageError) as fault:
-        execute([stub("runs", "a")], tmp_path / "stubs", print)
-    assert f"has vgcrl {theirs['vgcrl']}, here it is 0.0 (00000000); valid: the same code" in one_line(fault)
-    assert not starts(tmp_path / "stubs", "a")
+def test_programs_share_a_gpu_as_far_as_there_is_any_left(cluster, another_node, tmp_path):
+    """A node says that it has a GPU, which is all that Ray counts: two halves run together, the third waits."""
+    another_node(num_cpus=4, num_gpus=1)
+    folder = tmp_path / "stubs"
+
+    def go():
+        until(lambda: steps(folder, "a")[2:] and steps(folder, "b")[2:])
+        assert not starts(folder, "c")
+        (folder / "go").touch()
+
+    with connected(cluster.address), ThreadPoolExecutor() as pool:
+        gone = pool.submit(go)
+        tasks = [stub("waits", name, work) for name, work in (("a", 3.0), ("b", 2.0), ("c", 1.0))]
+        assert OnRay(Resources(gpus=0.5))(tasks, folder, print) == []
+        gone.result()
+    for name in "abc":
+        assert steps(folder, name) == WHOLE
+        assert (folder / "runs" / name / "gpus").read_text() == "0 0.450"
+
+
+MEASURED = {"steps": 3.0, "steps_per_second": 1000.0, "seconds_left": 2.0}  # what a stub tells when it waits
+
+
+def watch_a_stub(folder):
+    """On a cluster of its own: what Ray's lists, from which the dashboard is drawn, have of a program; as JSON."""
+
+    def numbers(port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            found = re.findall(r'ray_vgcrl_(\w+)\{.*program="a"\} (.*)', page.read().decode())
+        return {what: float(value) for what, value in found}
+
+    def look():
+        try:
+            until(lambda: steps(folder, "a")[2:])
+            (node,) = ray.nodes()
+            until(lambda: numbers(node["MetricsExportPort"]) == MEASURED)
+            tasks = [[task.name, task.state, task.node_id == node["NodeID"]] for task in list_tasks(detail=True)]
+            return {"tasks": tasks}
+        finally:
+            (folder / "go").touch()
+
+    with connected("local") as dashboard, ThreadPoolExecutor() as pool:
+        seen, said = pool.submit(look), []
+        failed = OnRay(Resources(), dashboard)([stub("waits", "a")], folder, said.append)
+        print(json.dumps(seen.result() | {"failed": failed, "dashboard": dashboard, "said": said}))
 
 
 @pytest.mark.slow
-def test_a_place_that_cannot_be_written_is_told(cluster, tmp_path):
+def test_the_dashboard_has_what_the_table_has(tmp_path):
+    """In a process of its own: Ray's settings are the process's, and the other tests have another cluster."""
+    paths = os.pathsep.join([str(TESTS), str(worker.installed().parent)])
+    program = "import sys, pathlib, test_ray; test_ray.watch_a_stub(pathlib.Path(sys.argv[1]))"
+    command = [sys.executable, "-c", program, str(tmp_path / "stubs")]
+    output = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, check=True).stdout
+    seen = json.loads(output)
+    assert seen["failed"] == []
+    assert seen["said"][0] == f"Ray's dashboard: http://{seen['dashboard']}"
+    assert ["a", "RUNNING", True] in seen["tasks"]
+    assert {name for name, *_ in seen["tasks"]} <= {"a", "examine"}
+
+
+def refused(capsys, tmp_path, cluster, *options):
+    """The line in which a sweep is, without having trained anything."""
+    assert main(["sweep", "diayn", *TRAINED, "--ray", cluster.address, "--out", str(tmp_path / "out"), *options]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("1 program, ")]
+    assert len(said) == 1
+    assert not list(tmp_path.glob("out/*/runs"))
+    return said[0]
+
+
+@pytest.mark.slow
+def test_what_the_cluster_does_not_have_is_told_at_once(cluster, tmp_path, capsys):
+    told = refused(capsys, tmp_path, cluster, "--gpus", "0.5")
+    assert told.startswith("vgcrl: --gpus 0.5 --cpus 1: no node of the cluster has so much")
+    assert told.endswith("valid: at most 0 GPUs and 1 cores on one node")
+    assert "--gpus 0 --cpus 2: no node" in refused(capsys, tmp_path, cluster, "--cpus", "2")
+
+
+@pytest.mark.slow
+def test_a_node_with_other_code_is_named(cluster, another_node, tmp_path, capsys):
+    """Its package is a copy with one line more."""
+    other = shutil.copytree(worker.installed(), tmp_path / "other" / "vgcrl")
+    with (other / "errors.py").open("a") as file:
+        file.write("# another\n")
+    another_node(env_vars={"PYTHONPATH": str(other.parent)})
+    ours, theirs = worker.code_digest(worker.installed())[:8], worker.code_digest(other)[:8]
+    told = refused(capsys, tmp_path, cluster)
+    assert re.search(rf"node \S+ \(\w+\) has vgcrl \S+ \({theirs}\), here it is \S+ \({ours}\); valid: the", told)
+
+
+@pytest.mark.slow
+def test_a_place_that_cannot_be_written_is_told(cluster, tmp_path, capsys):
     (tmp_path / "file").touch()
-    with connected(cluster.address), pytest.raises(UsageError) as fault:
-        OnRay(Resources(storage=f"file://{tmp_path}/file/in"))([stub("runs", "a")], tmp_path / "stubs", print)
-    assert "cannot be written" in one_line(fault)
+    url = f"file://{tmp_path}/file/in"
+    assert f"--storage {url} cannot be written" in refused(capsys, tmp_path, cluster, "--storage", url)
+    told = refused(capsys, tmp_path, cluster, "--storage", "memory://mine")  # which no other process sees
+    assert re.search(r"node \S+ \(\w+\) cannot write memory://mine: ", told)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nobody:6379", "here", "ray://127.0.0.1:10001", "a:b"])
@@ -216,23 +305,66 @@ def test_training_on_the_cluster_is_bit_for_bit_that_without(alone, cluster, tmp
     assert {name: len(lines) for name, lines in found.items()} == {"goal-dim=2": 5, "goal-dim=3": 5}
 
 
+SEARCH = ["sweep", "diayn", *TRAINED, "--learning-rate", "1e-4..1e-2", "--hidden", "16,16/8,8", "--optimise", "lgr_z"]
+
+
 @pytest.mark.slow
-def test_a_search_finds_the_best_and_goes_on_where_it_was(cluster, tmp_path, capsys):
-    """The second command asks for one trial more; the first two answer from their runs."""
-    options = [*TRAINED, "--learning-rate", "1e-4..1e-2", "--optimise", "lgr_z", "--search", "asha"]
-    options += ["--ray", cluster.address, "--out", str(tmp_path)]
-    folder = tmp_path / "diayn-pointmass"
-    assert main(["sweep", "diayn", *options, "--trials", "2"]) == 0
-    before = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*/metrics.jsonl")}
+@pytest.mark.parametrize("search", ["asha", "optuna"])
+def test_a_search_finds_the_best_and_goes_on_where_it_was(cluster, tmp_path, capsys, search):
+    """The second command asks for one trial more; the first two answer from their runs, which are kept at a URL."""
+    there, folder = tmp_path / "there" / "diayn-pointmass", tmp_path / "here" / "diayn-pointmass"
+    command = [*SEARCH, "--search", search, "--ray", cluster.address, "--out", str(folder.parent)]
+    command += ["--storage", f"file://{there.parent}"] if search == "optuna" else []
+    kept = there if search == "optuna" else folder
+    assert main([*command, "--trials", "2"]) == 0
+    before = {path: path.stat().st_mtime_ns for path in kept.glob("runs/*/metrics.jsonl")}
     assert len(before) == len(tried(folder)) == 2
-    assert main(["sweep", "diayn", *options, "--trials", "3"]) == 0
+    assert main([*command, "--trials", "3"]) == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert len(tried(folder)) == 3
+    assert evaluations(folder) == evaluations(kept)
+    assert not [*folder.glob(".*"), *kept.glob(".*")]
     said = capsys.readouterr().err
     assert said.count("Best LGR(z)") == 2
+    assert "[3/3] " in said
     (table,) = json.loads((folder / "result.json").read_text())["tables"].values()
-    assert len(table["rows"]) == 3
-    assert sorted(float(row[0]) for row in table["rows"]) == sorted(x["learning_rate"] for x in tried(folder))
+    rows = sorted((hidden, float(rate)) for hidden, rate, *_ in table["rows"])
+    assert rows == sorted((each["hidden"], each["learning_rate"]) for each in tried(folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_search_that_is_stopped_or_killed_goes_on(cluster, tmp_path, number, code):
+    folder = tmp_path / "diayn-pointmass"
+    command = [*SEARCH, "--steps", "6400", "--trials", "2", "--ray", cluster.address, "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "vgcrl", *command], stderr=subprocess.PIPE, text=True)
+    log = until(lambda: list(folder.glob("runs/*/checkpoints/*")))[0].parents[1] / "metrics.jsonl"
+    first = log.read_text().splitlines()[0]
+    process.send_signal(number)
+    said = process.communicate()[1].splitlines()
+    assert process.returncode == code
+    if code == 130:
+        assert f"stopped and saved; the same command continues in {folder}" in said
+        assert re.match(r"\d programs? of \d not finished. Best LGR\(z\)", said[-1])
+    assert main(command) == 0
+    assert log.read_text().splitlines()[0] == first, "not from the start"
+    runs = evaluations(folder)
+    assert len(runs) == len(tried(folder)) == 2
+    assert all([line["step"] for line in lines] == list(range(0, 6401, 160)) for lines in runs.values())
+
+
+@pytest.mark.slow
+def test_a_trial_that_fails_is_told_in_a_line_and_the_others_go_on(cluster, tmp_path, capsys):
+    """The third has the values of one of the others, and is not trained again."""
+    folder = tmp_path / "diayn-pointmass"
+    folder.mkdir()
+    (folder / TRIALS).write_text('{"goal_dim": "0"}\n{"goal_dim": "2"}\n')
+    options = ["--goal-dim", "2,0", "--trials", "3", "--ray", cluster.address, "--out", str(tmp_path)]
+    assert main(["sweep", "diayn", *TRAINED, *options]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith("vgcrl: 1 of 2 programs failed: goal-dim=0: --goal-dim 0 is out of range")
+    (table,) = json.loads((folder / "result.json").read_text())["tables"].values()
+    assert [row[0] for row in table["rows"]] == ["2"]
 
 
 @pytest.mark.slow

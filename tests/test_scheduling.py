@@ -13,7 +13,7 @@ from rich.console import Console
 import stub_program
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
-from vgcrl.experiments.scheduling import Task, budget, here, simulation, worker
+from vgcrl.experiments.scheduling import Task, carried_out, here, simulation, worker
 from vgcrl.experiments.scheduling.simulation import Conditions, Program, simulate
 from vgcrl.experiments.scheduling.view import View
 from vgcrl.training.display import Display
@@ -45,14 +45,13 @@ def test_here_a_stop_is_not_a_failure(tmp_path):
 
 
 def test_time_that_is_spent_is_told_from_a_stop():
-    with budget(None) as spent:
-        assert not spent()
-    with budget(0.001) as spent, pytest.raises(KeyboardInterrupt):
-        time.sleep(60)
-    assert spent()
-    with budget(60) as spent, pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-    assert not spent()
+    said, folder = [], Path("out/x")
+    assert carried_out(lambda: ["a: no"], folder, said.append) == (["a: no"], False)
+    assert not said
+    assert carried_out(lambda: time.sleep(60), folder, said.append, 0.001) == ([], False)
+    assert carried_out(lambda: signal.raise_signal(signal.SIGINT), folder, said.append, 60) == ([], True)
+    assert said == 2 * ["stopped and saved; the same command continues in out/x"]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def child(tmp_path, mode):
@@ -97,27 +96,25 @@ def test_progress_is_read_off_the_line_that_training_prints(capsys):
     display.advance(25_000, 1234.0)
     display.evaluated(25_000, {"F": 1.0, "lgr_z": 0.5})
     found = worker.PROGRESS.search(capsys.readouterr().err)
-    assert found.groups() == ("25,000", "1,234", "61 s left")
+    assert found.groups() == ("25,000", "1,234", "61")
 
 
 def test_the_view_tells_of_every_change_once():
-    said, facts = [], {"state": "runs", "node": "host", "attempt": "1"}
-    view = View([task("a")[0], task("b")[0]], said.append)
+    said = []
+    view = View("ab", said.append)
     with view:
-        for _ in range(2):
-            view.update({"a": facts})
-        view.update({"a": facts | {"step": 1000, "speed": 50, "left": "9 s left"}})
+        view.update([("a", {"node": "host"}), ("a", {"steps": 1000, "steps_per_second": 50, "seconds_left": 9})])
         console = Console(width=120)
         with console.capture() as shown:
             console.print(view.table())
-        view.update({"a": facts | {"node": "other", "attempt": "2"}})
+        view.update([("a", {"node": "other"})])
         view.ended("a", "failed", "no")
-        view.update({"a": facts | {"node": "other", "attempt": "2"}})  # as it was last heard of
+        view.update([("a", {"steps": 2000})])  # heard of late
         view.ended("b", "done", "")
     ends = ["[1/2] a: failed: no", "[2/2] b: done"]
     assert said == ["a: runs on host", "a: runs on other again, from its last checkpoint", *ends]
     a, b = [line for line in shown.get().splitlines() if " runs " in line or " waits " in line]
-    assert all(word in a for word in ("host", "1,000", "50", "9 s left"))
+    assert all(word in a for word in ("host", "1,000", "50", " 9 "))
     assert "waits" in b
 
 
@@ -149,18 +146,21 @@ def test_the_committed_speeds_are_those_of_the_whole_paper():
     assert len({program.name for program in programs}) == 51
 
 
-pytest.importorskip("pyarrow")
-from vgcrl.experiments.scheduling.storage import Mirror, check_writable  # noqa: E402
+fsspec = pytest.importorskip("fsspec")
+from vgcrl.experiments.scheduling.storage import Mirror, fault, probe  # noqa: E402
 
 
-@pytest.fixture(params=["file", "memory"])
-def url(request, tmp_path):
-    """pyarrow's own file system, and one of fsspec's."""
-    yield f"file://{tmp_path}/there" if request.param == "file" else f"memory://{tmp_path.name}"
-    if request.param == "memory":
-        import fsspec
+def unknown_to_fsspec(url):
+    raise ImportError("no package for it")
 
-        fsspec.filesystem("memory").store.clear()
+
+@pytest.fixture(params=["file", "memory", "pyarrow"])
+def url(request, tmp_path, monkeypatch):
+    """Of fsspec's file systems two, and one of pyarrow's."""
+    if request.param == "pyarrow":
+        monkeypatch.setattr(fsspec.core, "url_to_fs", unknown_to_fsspec)
+    yield f"memory://{tmp_path.name}" if request.param == "memory" else f"file://{tmp_path}/there"
+    fsspec.filesystem("memory").store.clear()
 
 
 def write(folder, files):
@@ -184,7 +184,6 @@ FILES = {
 
 def test_files_of_a_program_follow_it_to_another_node(url, tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
-    check_writable(url)
     mirror = Mirror(url, one, "a")
     write(one, FILES | {"runs/a/.lock": "", "runs/b/config.json": "not a's", "cells/ab.json": "not a's"})
     mirror.push()
@@ -196,6 +195,16 @@ def test_files_of_a_program_follow_it_to_another_node(url, tmp_path):
     assert tree(other) == moved | {"runs/a/metrics.jsonl": "12", "cells/a.json": "cell", "cells/a.best.png": "png"}
     Mirror(url, tmp_path / "small", "a").pull(whole=False)
     assert not list((tmp_path / "small").rglob("checkpoints"))
+
+
+def test_a_probe_says_who_reaches_a_place(url, tmp_path):
+    with probe(url) as left:
+        assert fault(url, left) == ""
+    assert fault(url, left)
+    (tmp_path / "file").touch()
+    assert fault(f"file://{tmp_path}/file", str(tmp_path / "file"))
+    with pytest.raises(OSError, match=r"file|exists"), probe(f"file://{tmp_path}/file"):
+        pass
 
 
 def test_nothing_is_sent_twice(url, tmp_path, monkeypatch):

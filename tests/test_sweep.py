@@ -92,7 +92,7 @@ def test_what_is_not_finished_is_told(tmp_path):
     write_run(tmp_path, "goal-dim=2", ask, [[0.1, 0.2]] * 4)
     said = []
     assert report(ask, list(programs(ask)), tmp_path, said.append)
-    assert said[0].endswith("1 program of 2 not finished.")
+    assert said[0].startswith("1 program of 2 not finished. Best F")
     assert report(Ask(GRID), ["goal-dim=3"], tmp_path, said.append) is None
 
 
@@ -143,6 +143,9 @@ def test_a_dry_run_is_the_plan_alone(tmp_path, capsys):
         (["diayn,vgcrl", "--optimise", "lgr_z"], "higher is better for some"),
         (["diayn", "--gpus", "0.5"], "--gpus does not apply without --ray"),
         (["diayn", "--ray", "local", "--cpus", "-1"], "--cpus -1 is out of range"),
+        (["diayn", "--ray", "local", "--gpus", "0.33333"], "--gpus 0.33333 is out of range; valid: a number from 0"),
+        (["diayn", "--ray", "local", "--gpus", "1.5"], "valid: up to 1, or a whole number"),
+        (["diayn", "--ray", "local", "--gpus", "0", "--cpus", "0"], "would start all programs at once"),
         (["diayn", "--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: nobody answers"),
         (["diayn", "--minutes", "0"], "--minutes 0 is out of range"),
     ],

@@ -27,16 +27,14 @@ def _executor(args: argparse.Namespace) -> Generator[Any]:
     given = [name for name in ("gpus", "cpus", "storage") if getattr(args, name) is not None]
     if args.ray is None and given:
         raise UsageError(f"{flag(given[0])} does not apply without --ray; valid: --ray local or an address with it")
-    for name in (name for name in given if name != "storage"):
-        if not 0 <= getattr(args, name) <= 1024:
-            raise UsageError(f"{flag(name)} {getattr(args, name):g} is out of range; valid: a number from 0 to 1024")
     if args.ray is None or args.dry_run:
         yield here
         return
-    from vgcrl.experiments.scheduling.cluster import OnRay, Resources, connected
+    from vgcrl.experiments.scheduling.cluster import OnRay, Resources, check_share, connected
 
-    with connected(args.ray):
-        yield OnRay(Resources(args.gpus, 1.0 if args.cpus is None else args.cpus, args.storage))
+    check_share(resources := Resources(args.gpus, args.cpus, args.storage))
+    with connected(args.ray) as dashboard:
+        yield OnRay(resources, dashboard)
 
 
 def say(text: str) -> None:

@@ -9,7 +9,6 @@ import csv
 import html
 import json
 from collections.abc import Callable
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.scheduling import Executor, Say, Task
+from vgcrl.experiments.scheduling import Executor, Say, Task, carried_out, check_failed
 from vgcrl.files import atomic_write, read_small
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import over_time
@@ -32,6 +31,7 @@ from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 from vgcrl.training.resolve import resolve
 
+Facts = dict[str, Any]  # of a program: config, runs, steps, wall_seconds, hardware and more
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
 
@@ -153,21 +153,26 @@ def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Sa
     if ask.program is not None:
         one_of("--program", ask.program, programs)
 
-    def make(key: str, options: Options, place: str) -> None:
-        say(f"{place}: {'continues' if started(folder / 'runs' / key) else 'starts'}")
-        if train(options, folder / "runs" / key).interrupted:
-            raise KeyboardInterrupt
-
     out = []
     for i, (key, options) in enumerate(programs.items()):
         run, place = folder / "runs" / key, f"[{i + 1}/{len(programs)}] {key}"
         if run_folder.is_finished(run) or (experiment.logs and logged(run)):
             say(f"{place}: done before")
         elif ask.program in (None, key):
-            config = resolve(options)
-            work = float(run_count(config) * config.steps)
-            out.append(Task(key, partial(make, key, options, place), ask.one(name, key), work))
+            out.append(run_task(key, options, run, ask.one(name, key), place, say))
     return out
+
+
+def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], place: str, say: Say) -> Task:
+    """A program that is a run and nothing more."""
+
+    def make() -> None:
+        say(f"{place}: {'continues' if started(run) else 'starts'}")
+        if train(options, run).interrupted:
+            raise KeyboardInterrupt
+
+    config = resolve(options)
+    return Task(name, make, words, float(run_count(config) * config.steps))
 
 
 def run_count(config: Config) -> int:
@@ -193,7 +198,7 @@ def train(options: Options, run: Path) -> run_folder.Run:
     return trainer.resume(run) if started(run) else trainer.start(options, run)
 
 
-def program_facts(run: Path) -> dict[str, Any]:
+def program_facts(run: Path) -> Facts:
     """What stands behind a run directory."""
     config, lines = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")
     for row in lines[-1]["seeds"]:
@@ -204,26 +209,8 @@ def program_facts(run: Path) -> dict[str, Any]:
         "steps": lines[-1]["step"],
         "updates_per_step": config.updates_per_step,
         "wall_seconds": round(lines[-1]["wall"], 1),
+        "hardware": lines[-1].get("hardware", "not recorded"),
         "last": lines[-1],
-    }
-
-
-def record(
-    name: str, title: str, claim: str, outcome: Outcome, programs: dict[str, Any], machine: str, command: str
-) -> dict[str, Any]:
-    """All that a reader of the results needs, small enough to commit."""
-    return {
-        "experiment": name,
-        "title": title,
-        "claim": claim,
-        "command": command,
-        "hardware": machine,
-        "versions": summary.versions(),
-        "claims": [claim._asdict() for claim in outcome.claims],
-        "tables": {title: table._asdict() for title, table in outcome.tables.items()},
-        "finding": outcome.finding,
-        "figures": list(outcome.figures),
-        "programs": programs,
     }
 
 
@@ -299,11 +286,26 @@ def read_page(folder: Path, show: Callable[[Path, str, str], str] = embed) -> Pa
         raise UsageError(f"{path} is not the result of an experiment: {error!r}; valid: as it was written") from None
 
 
-def conclude(folder: Path, result: dict[str, Any], figures: dict[str, Figure], say: Say) -> Path:
-    """Everything on disk, the verdicts said, and the path of the report."""
-    save(folder, result, figures)
-    for claim in result["claims"]:
-        say(f"  {claim['verdict']:>13}: {claim['sentence']}: {number(claim['measured'])} (paper: {claim['paper']})")
+def conclude(
+    folder: Path, about: dict[str, str], outcome: Outcome, programs: dict[str, Facts], say: Say, **more: Any
+) -> Path:
+    """All that a reader needs on disk, small enough to commit; the verdicts said. Returns the path of the report.
+
+    `about` has what the result begins with: experiment, title, claim, command.
+    """
+    result = about | {
+        "hardware": ", ".join(dict.fromkeys(each["hardware"] for each in programs.values())),
+        "versions": summary.versions(),
+        "claims": [claim._asdict() for claim in outcome.claims],
+        "tables": {title: table._asdict() for title, table in outcome.tables.items()},
+        "finding": outcome.finding,
+        "figures": list(outcome.figures),
+        "programs": programs,
+        **more,
+    }
+    save(folder, result, outcome.figures)
+    for claim in outcome.claims:
+        say(f"  {claim.verdict:>13}: {claim.sentence}: {number(claim.measured)} (paper: {claim.paper})")
     atomic_write(folder / "README.md", markdown(read_page(folder, link)))  # what a forge shows of the folder
     return write([read_page(folder)], folder / "report.html")
 
@@ -320,21 +322,11 @@ def reproduce(
     todo = tasks(name, experiment, ask, folder, say)
     folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {experiment.claim}")
-    try:
-        failed = execute(todo, folder, say)
-    except KeyboardInterrupt:
-        say(f"stopped and saved; the same command continues in {folder}")
-        return Ending(None, stopped=True)
+    failed, stopped = carried_out(lambda: execute(todo, folder, say), folder, say)
     check_failed(failed, len(todo))
-    if ask.program is not None:
-        return Ending(None)
+    if stopped or ask.program is not None:
+        return Ending(None, stopped)
     runs = {key: folder / "runs" / key for key in experiment.runs(ask.quick)}
-    outcome, programs = experiment.compare(runs), {key: program_facts(run) for key, run in runs.items()}
-    machines = ", ".join(dict.fromkeys(each["last"].get("hardware", "not recorded") for each in programs.values()))
-    result = record(name, experiment.title, experiment.claim, outcome, programs, machines, command)
-    return Ending(conclude(folder, result, outcome.figures, say))
-
-
-def check_failed(failed: list[str], of: int) -> None:
-    if failed:
-        raise UsageError(f"{len(failed)} of {counted(of, 'program')} failed: {failed[0]}")
+    about = {"experiment": name, "title": experiment.title, "claim": experiment.claim, "command": command}
+    programs = {key: program_facts(run) for key, run in runs.items()}
+    return Ending(conclude(folder, about, experiment.compare(runs), programs, say))

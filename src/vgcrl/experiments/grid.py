@@ -10,21 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgcrl.experiments import cells, comparison, planning
-from vgcrl.experiments.base import Ending, Request, check_failed, conclude, paper_rows, record, started, train
-from vgcrl.experiments.cells import (
-    FULL_EVALUATION,
-    QUICK_EVALUATION,
-    STEPS,
-    Cell,
-    EvaluationSize,
-    Job,
-    Row,
-    cell_path,
-    run_path,
-)
+from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, started, train
+from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_path
 from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
-from vgcrl.experiments.scheduling import Executor, Say, Task, budget
+from vgcrl.experiments.scheduling import Executor, Say, Task, carried_out, check_failed
 from vgcrl.show.tables import aligned, counted
 from vgcrl.training import run_folder
 from vgcrl.training.fields import flag, one_of
@@ -154,7 +144,7 @@ def select(every: list[Job], ask: Request) -> list[Job]:
 def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
     """Trained, or trained on; measured; and its run without what takes much space, the replay in its checkpoints."""
     run = run_path(folder, job)
-    if not cell_path(folder, job).exists():
+    if not cells.cell_path(folder, job).exists():
         if run.exists() and not started(run):
             shutil.rmtree(run)  # killed before it wrote anything
         if not run_folder.is_finished(run) and train(job.options, run).interrupted:
@@ -179,7 +169,7 @@ def progress(job: Job, selected: list[Job], folder: Path) -> str:
 
 def tasks(name: str, selected: list[Job], folder: Path, ask: Request, say: Say) -> list[Task]:
     """The programs that are not finished; one that was killed when it had just finished is trimmed."""
-    size, done = QUICK_EVALUATION if ask.quick else FULL_EVALUATION, cells.read_all(folder, selected)
+    size, done = cells.QUICK_EVALUATION if ask.quick else cells.FULL_EVALUATION, cells.read_all(folder, selected)
     for job in (job for job in selected if job.name in done):
         trim(run_path(folder, job))
 
@@ -242,15 +232,11 @@ def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Request, 
     if not found:
         return None
     outcome = comparison.compare(every, found, grid.contrasts, grid.higher)
-    machines = ", ".join(dict.fromkeys(cell["hardware"] for cell in found.values()))
-    programs = {key: facts(cell) for key, cell in found.items()}
-    claim = (SMOKE if ask.quick else "") + grid.claim
+    claim, programs = SMOKE * ask.quick + grid.claim, {key: facts(cell) for key, cell in found.items()}
     reported = "; ".join(commands(name, grid, every, found, ask.quick)) or command
-    result = record(name, grid.title, claim, outcome, programs, machines, reported) | {
-        "pictures": pictures(found, every)
-    }
+    about = {"experiment": name, "title": grid.title, "claim": claim, "command": reported}
     say(outcome.finding)
-    return conclude(folder, result, outcome.figures, say)
+    return conclude(folder, about, outcome, programs, say, pictures=pictures(found, every))
 
 
 def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
@@ -268,23 +254,20 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
 def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say, execute: Executor) -> Ending:
     """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
     every = jobs(grid, ask)
-    selected, stopped, failed = select(every, ask), False, []
+    selected = select(every, ask)
     for job in selected:
         resolve(job.options)
     cells.read_all(folder, every, unfinished=True)  # bad input and a damaged file are found before anything starts
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {grid.claim}")
-    with budget(ask.minutes) as spent:
-        try:
-            if ask.program is None:
-                say_plan(selected, folder, say)
-            if ask.dry_run:
-                return Ending(None)
-            failed = execute(tasks(name, selected, folder, ask, say), folder, say)
-        except KeyboardInterrupt:
-            stopped = True
-            say(f"stopped and saved; the same command continues in {folder}")
-    path = None if ask.program else report(name, grid, every, folder, ask, command, say)
+
+    def train_all() -> list[str]:
+        if ask.program is None:
+            say_plan(selected, folder, say)
+        return [] if ask.dry_run else execute(tasks(name, selected, folder, ask, say), folder, say)
+
+    failed, stopped = carried_out(train_all, folder, say, ask.minutes or 0)
+    path = None if ask.dry_run or ask.program else report(name, grid, every, folder, ask, command, say)
     check_failed(failed, len(selected))
-    return Ending(path, stopped and not spent())
+    return Ending(path, stopped)

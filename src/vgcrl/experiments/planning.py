@@ -16,6 +16,8 @@ from vgcrl.training.resolve import resolve
 
 ALIKE = ("env", "envs", "updates_per_step", "hidden", "batch", "horizon")  # programs whose speeds compare
 
+COLUMNS = ["program", "rows", "runs", "steps", "memory", "time left", "state"]
+
 
 class Estimate(NamedTuple):
     job: Job
@@ -73,14 +75,9 @@ def left(estimates: Iterable[Estimate]) -> str:
 
 
 def duration(seconds: float) -> str:
-    minutes = seconds / 60
-    return (
-        f"{minutes:.1f} min"
-        if minutes < 100
-        else f"{minutes / 60:.1f} h"
-        if minutes < 6000
-        else f"{minutes / 1440:.0f} days"
-    )
+    units = (("min", 60, 100), ("h", 3600, 100))  # each up to so many
+    found = (f"{seconds / size:.1f} {unit}" for unit, size, most in units if seconds < size * most)
+    return next(found, f"{seconds / 86400:.0f} days")
 
 
 def row(e: Estimate, cells: dict[str, Cell]) -> list[str]:
@@ -93,9 +90,7 @@ def row(e: Estimate, cells: dict[str, Cell]) -> list[str]:
 
 
 def table(estimates: list[Estimate], cells: dict[str, Cell]) -> Table:
-    return Table(
-        ["program", "rows", "runs", "steps", "memory", "time left", "state"], [row(e, cells) for e in estimates]
-    )
+    return Table(COLUMNS, [row(e, cells) for e in estimates])
 
 
 def total(estimates: list[Estimate]) -> str:

@@ -4,11 +4,11 @@ A program whose process, worker or node dies goes to another node and on from it
 """
 
 import os
+import signal
 import socket
-import uuid
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ try:
 except ImportError:
     raise UsageError(f"--ray needs ray; valid: {install('ray')}") from None
 
-ANSWER = 5.0  # seconds that an address has to answer
+ANSWER = 5.0  # seconds that an address, or an actor of ours, has to answer
 RETRIES = 5  # of a program whose process, worker or node dies
 SAVING = 600.0  # seconds that programs have to save when they are stopped
 HANDED_ON = ("JAX_", "XLA_", "MUJOCO_", "VGCRL_")  # variables that decide what a program computes
@@ -38,8 +38,20 @@ class Resources(NamedTuple):
     """Of each program; None is one GPU where the cluster has any, and one core."""
 
     gpus: float | None = None
-    cpus: float = 1.0
+    cpus: float | None = None
     storage: str | None = None  # a URL that all nodes reach; else they share the experiment's folder
+
+
+def check_share(asked: Resources) -> None:
+    """Before there is a cluster: what Ray cannot count. A program has a share of one GPU, or whole ones."""
+    gpus, cpus = asked.gpus or 0.0, asked.cpus or 0.0
+    for option, value in (("--gpus", gpus), ("--cpus", cpus)):
+        if not 0 <= value <= 1024 or round(value, 4) != value:
+            raise UsageError(f"{option} {value:g} is out of range; valid: a number from 0 to 1024, of four decimals")
+    if gpus > 1 and gpus % 1:
+        raise UsageError(f"--gpus {gpus:g} is a share of several GPUs; valid: up to 1, or a whole number")
+    if asked.gpus == asked.cpus == 0:
+        raise UsageError("--gpus 0 --cpus 0 would start all programs at once; valid: more of either")
 
 
 def _check_address(address: str) -> None:
@@ -57,22 +69,20 @@ def _check_address(address: str) -> None:
 
 
 @contextmanager
-def connected(address: str) -> Generator[None]:
-    """To a cluster of this machine that ends with this process, or to one that is there and stays."""
-    options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
-    if address == "local":
-        options |= {"address": "local", "object_store_memory": OBJECTS}
-    elif address != "auto":
+def connected(address: str) -> Generator[str]:
+    """To a cluster of this machine that ends with this process, or to one that is there and stays. Its dashboard."""
+    if address not in ("local", "auto"):
         _check_address(address)
+    room, ours = {"object_store_memory": OBJECTS} if address == "local" else {}, signal.getsignal(signal.SIGTERM)
     try:
         with warnings.catch_warnings():  # of JAX, where Ray starts its processes: they never come back to it
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
-            ray.init(**({"address": address} | options))
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        first = str(error).partition("\n")[0]
-        raise UsageError(f"--ray {address}: {first}; valid: local, or the address of a running cluster") from None
+            context = ray.init(address, logging_level="ERROR", log_to_driver=False, **room)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        raise UsageError(f"--ray {address}: {first_line(error)}; valid: local, or a running cluster") from None
+    signal.signal(signal.SIGTERM, ours)  # Ray's prints its stack and ends the process
     try:
-        yield
+        yield context.dashboard_url or ""
     finally:
         with without_chatter():
             ray.shutdown()
@@ -90,120 +100,118 @@ def _nodes() -> list[dict[str, Any]]:
 
 
 def _granted(asked: Resources) -> Resources:
-    """With the default filled in; what no node has is told at once, not waited for."""
+    """With the defaults filled in; what no node has is told at once, not waited for."""
     totals = [node["Resources"] for node in _nodes()]
     most = {kind: max(total.get(kind, 0.0) for total in totals) for kind in ("GPU", "CPU")}
-    gpus = asked.gpus if asked.gpus is not None else min(1.0, most["GPU"])
-    if not any(total.get("GPU", 0.0) >= gpus and total.get("CPU", 0.0) >= asked.cpus for total in totals):
+    gpus = min(1.0, most["GPU"]) if asked.gpus is None else asked.gpus
+    cpus = 1.0 if asked.cpus is None else asked.cpus
+    if not any(total.get("GPU", 0.0) >= gpus and total.get("CPU", 0.0) >= cpus for total in totals):
         has = f"at most {most['GPU']:g} GPUs and {most['CPU']:g} cores on one node"
-        raise UsageError(f"--gpus {gpus:g} --cpus {asked.cpus:g}: no node of the cluster has so much; valid: {has}")
-    return asked._replace(gpus=gpus)
-
-
-def _check_nodes(folder: Path, url: str | None) -> None:
-    """Every node has this code, and reaches the place where programs are kept."""
-    if url is not None:
-        try:
-            storage.check_writable(url)
-        except Exception as error:  # each file system has its own
-            first = str(error).partition("\n")[0]
-            raise UsageError(f"--storage {url} cannot be written: {first}; valid: a URL that all nodes reach") from None
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / f".probe-{uuid.uuid4().hex}"
-    probe.touch()
-    try:
-        nodes = _nodes()
-        found = ray.get([_facts_of(node, str(probe.resolve()) if url is None else None) for node in nodes])
-    finally:
-        probe.unlink()
-    ours = facts_here()
-    for node, theirs in zip(nodes, found, strict=True):
-        who = f"node {node['NodeManagerHostname']} ({node['NodeID'][:8]})"
-        if not theirs["sees"]:
-            raise UsageError(f"{who} does not see {folder}; valid: a folder that all nodes share, or --storage URL")
-        for name in (name for name in ("vgcrl", "jax") if theirs[name] != ours[name]):
-            what = f"{who} has {name} {theirs[name]}, here it is {ours[name]}"
-            raise UsageError(f"{what}; valid: the same code on all nodes")
-
-
-def facts_here() -> dict[str, Any]:
-    return worker.node_facts(None)
+        raise UsageError(f"--gpus {gpus:g} --cpus {cpus:g}: no node of the cluster has so much; valid: {has}")
+    return Resources(gpus, cpus, asked.storage)
 
 
 def _on(node: str) -> dict[str, Any]:
     return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
 
 
-def _facts_of(node: dict[str, Any], probe: str | None) -> Any:
-    return ray.remote(worker.node_facts).options(**_on(node["NodeID"])).remote(probe)
+def _check_nodes(option: str, place: str) -> None:
+    """Every node has this code, and can write where programs are kept."""
+    with ExitStack() as stack:
+        try:
+            probe = stack.enter_context(storage.probe(place))
+        except Exception as error:  # each file system has its own
+            what = f"{option} {place} cannot be written: {first_line(error)}"
+            raise UsageError(f"{what}; valid: where all nodes can write") from None
+        nodes, examine = _nodes(), ray.remote(worker.examine)
+        found = ray.get([examine.options(**_on(node["NodeID"])).remote(place, probe) for node in nodes])
+    ours = worker.versions()
+    for node, (theirs, fault) in zip(nodes, found, strict=True):
+        who = f"node {node['NodeManagerHostname']} ({node['NodeID'][:8]})"
+        for name in (name for name in ours if theirs[name] != ours[name]):
+            what = f"{who} has {name} {theirs[name]}, here it is {ours[name]}"
+            raise UsageError(f"{what}; valid: the same code on all nodes")
+        if fault:
+            raise UsageError(f"{who} cannot write {place}: {fault}; valid: a folder all nodes share, or --storage URL")
+
+
+def first_line(error: Exception) -> str:
+    """Of what Ray caught, or of what it has to say itself."""
+    return str(getattr(error, "cause", None) or error).strip().partition("\n")[0]
 
 
 def _outcome(ref: Any) -> tuple[str, str]:
     try:
         return ray.get(ref)
     except ray.exceptions.RayError as error:
-        cause = str(getattr(error, "cause", None) or error).strip().partition("\n")[0]
-        return "failed", f"died {RETRIES + 1} times: {cause}"
+        return "failed", f"died {RETRIES + 1} times: {first_line(error)}"
+
+
+def news(board: Any) -> list[tuple[str, worker.Facts]]:
+    """What programs told; the view may miss something, no program depends on it."""
+    try:
+        return ray.get(board.read.remote(), timeout=ANSWER)
+    except ray.exceptions.RayError:
+        return []
 
 
 class OnRay:
     """An executor."""
 
-    def __init__(self, resources: Resources):
+    def __init__(self, resources: Resources, dashboard: str = ""):
         for module in (worker, storage):
             ray.cloudpickle.register_pickle_by_value(module)
-        self._resources = _granted(resources)
+        self._resources, self._dashboard = _granted(resources), dashboard
+        self.share = {"num_gpus": self._resources.gpus, "num_cpus": self._resources.cpus}  # of a node, each program's
 
-    def share(self) -> dict[str, float]:
-        """Of a node, for each program."""
-        return {"num_gpus": self._resources.gpus or 0.0, "num_cpus": self._resources.cpus}
-
-    def order(self, task: Task, folder: Path) -> worker.Order:
+    def order(self, name: str, words: tuple[str, ...], folder: Path, module: str = "vgcrl") -> worker.Order:
         variables = {k: v for k, v in os.environ.items() if k.startswith(HANDED_ON)}
         gpus, _, url = self._resources
-        return worker.Order(task.name, task.module, task.words, str(folder.resolve()), url, gpus or 0.0, variables)
+        url = url and f"{url}/{folder.name}"
+        return worker.Order(name, module, words, str(folder.resolve()), url, gpus or 0.0, variables)
 
-    def check(self, folder: Path) -> None:
-        _check_nodes(folder, self._resources.storage)
+    def board(self, folder: Path, say: Say) -> Any:
+        """The actor that programs tell where they are, when all nodes have been found fit for them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        url = self._resources.storage
+        _check_nodes(*(("--out", str(folder.resolve())) if url is None else ("--storage", url)))
+        if self._dashboard:
+            say(f"Ray's dashboard: http://{self._dashboard}")
+        here = _on(ray.get_runtime_context().get_node_id())
+        return ray.remote(worker.Board).options(**here, enable_task_events=False).remote()  # not among the programs
 
     def __call__(self, tasks: list[Task], folder: Path, say: Say) -> list[str]:
         if not tasks:
             return []
-        self.check(folder)
-        board = ray.remote(worker.Board).options(**_on(ray.get_runtime_context().get_node_id())).remote()
-        how: dict[str, Any] = {"max_retries": RETRIES, "retry_exceptions": [ChildProcessError], **self.share()}
-        submit, longest = ray.remote(worker.work), sorted(tasks, key=lambda task: -task.work)
-        with without_chatter(), View(tasks, say) as view:
-            refs = {submit.options(name=t.name, **how).remote(self.order(t, folder), board): t for t in longest}
+        board, submit = self.board(folder, say), ray.remote(worker.run)
+        how: dict[str, Any] = {
+            "max_retries": RETRIES,
+            "retry_exceptions": [OSError],
+            **self.share,
+        }  # of its process too
+        longest = sorted(tasks, key=lambda task: -task.work)
+        orders = [self.order(task.name, task.words, folder, task.module) for task in longest]
+        with without_chatter(), View([task.name for task in tasks], say) as view:
+            refs = {submit.options(name=order.name, **how).remote(order, board): order for order in orders}
             return self._run(refs, folder, board, view)
 
-    def _run(self, refs: dict[Any, Task], folder: Path, board: Any, view: View) -> list[str]:
+    def _run(self, refs: dict[Any, worker.Order], folder: Path, board: Any, view: View) -> list[str]:
         failed, pending = [], list(refs)
         with stop_requests(folder) as stopping:
             while pending and not stopping():
                 ended, pending = ray.wait(pending, timeout=1.0)
-                with suppress(ray.exceptions.RayError):  # the view may miss something, no program depends on it
-                    view.update(ray.get(board.read.remote()))
+                view.update(news(board))
                 for ref in ended:
                     state, why = _outcome(ref)
-                    self._fetch(refs[ref], folder, whole=state == "done")
+                    refs[ref].fetch(whole=state == "done")
                     view.ended(refs[ref].name, state, why)
                     failed += [f"{refs[ref].name}: {why}"] * (state == "failed")
             if pending:
                 with stopping.saving:  # takes as long as it takes
-                    self._stop([refs[ref] for ref in pending], pending, folder)
+                    for ref in pending:  # those that run save; those that wait never start
+                        ray.cancel(ref)
+                    ray.wait(pending, num_returns=len(pending), timeout=SAVING)
+                    for ref in pending:
+                        refs[ref].fetch(whole=False)
                 raise KeyboardInterrupt
         return failed
-
-    def _stop(self, tasks: list[Task], refs: list[Any], folder: Path) -> None:
-        """Those that run save; those that wait never start."""
-        for ref in refs:
-            ray.cancel(ref)
-        ray.wait(refs, num_returns=len(refs), timeout=SAVING)
-        for task in tasks:
-            self._fetch(task, folder, whole=False)
-
-    def _fetch(self, task: Task, folder: Path, whole: bool) -> None:
-        """From where the nodes keep it."""
-        if (url := self._resources.storage) is not None:
-            storage.Mirror(f"{url}/{folder.name}", folder, task.name).pull(whole)

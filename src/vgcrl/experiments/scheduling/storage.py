@@ -1,38 +1,51 @@
-"""Files of programs at a URL that all nodes reach: pyarrow's file systems (file, s3, gs, hdfs), or any of fsspec's.
+"""Files of programs at a URL that all nodes reach, through fsspec: file, s3, gs and all others that it knows.
 
 The same paths as in the local folder: `runs/NAME/` and `cells/NAME.*`. What is half written is never read: small
 files appear by a rename, and a checkpoint counts when its checksum, which comes last, is there.
 """
 
-import shutil
 import uuid
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 
 def open_url(url: str) -> tuple[Any, str]:
-    """A file system, and the path of the URL in it."""
-    from pyarrow import ArrowInvalid
-    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+    """A file system, and the path of the URL in it. For s3 and gs pyarrow's own, unless fsspec has a package for it."""
+    import fsspec
+    from fsspec.implementations.arrow import ArrowFSWrapper
 
     try:
-        return FileSystem.from_uri(url)
-    except ArrowInvalid:
-        import fsspec
+        return fsspec.core.url_to_fs(url)
+    except ImportError:
+        from pyarrow.fs import FileSystem
 
-        system, path = fsspec.core.url_to_fs(url)
-        return PyFileSystem(FSSpecHandler(system)), path
+        system, path = FileSystem.from_uri(url)
+        return ArrowFSWrapper(system), path
 
 
-def check_writable(url: str) -> None:
-    """Raises OSError, or what else the file system has to say."""
+@contextmanager
+def probe(url: str) -> Generator[str]:
+    """A file that is there for a while: its path. Raises OSError, or what else the file system has to say."""
     system, base = open_url(url)
-    probe = f"{base}/.probe-{uuid.uuid4().hex}"
-    system.create_dir(base, recursive=True)
-    with system.open_output_stream(probe) as file:
-        file.write(b"")
-    system.delete_file(probe)
+    path = f"{base}/.probe-{uuid.uuid4().hex}"
+    system.makedirs(base, exist_ok=True)
+    system.pipe_file(path, b"")
+    try:
+        yield path
+    finally:
+        system.rm_file(path)
+
+
+def fault(url: str, left: str) -> str:
+    """Why this node does not see the probe that another left, or cannot leave one; empty where it can."""
+    try:
+        open_url(url)[0].cat_file(left)
+        with probe(url):
+            return ""
+    except Exception as error:  # each file system has its own
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _order(path: str) -> tuple[bool, bool, bool, str]:
@@ -48,23 +61,13 @@ class Mirror:
         self._folder, self._name = folder, name
         self._same: dict[str, tuple[int, int]] = {}  # path -> size and time of the local file that is also remote
 
-    def _local(self) -> list[str]:
-        files = [*(self._folder / "runs" / self._name).rglob("*"), *(self._folder / "cells").glob(f"{self._name}.*")]
-        paths = [file.relative_to(self._folder) for file in files if file.is_file()]
-        whole = (path for path in paths if not any(part.startswith(".") for part in path.parts))
-        return sorted((path.as_posix() for path in whole), key=_order)
-
-    def _remote(self) -> list[str]:
-        from pyarrow.fs import FileSelector, FileType
-
-        places = (f"{self._base}/runs/{self._name}", f"{self._base}/cells")
-        infos = [
-            info
-            for place in places
-            for info in self._system.get_file_info(FileSelector(place, allow_not_found=True, recursive=True))
-        ]
-        paths = [info.path.removeprefix(f"{self._base}/") for info in infos if info.type == FileType.File]
-        return [path for path in paths if path.startswith((f"runs/{self._name}/", f"cells/{self._name}."))]
+    def _files(self, system: Any, base: str) -> list[str]:
+        """The program's, but for those that are hidden or half written."""
+        system.invalidate_cache()
+        files = [file for part in (f"runs/{self._name}", "cells") for file in system.find(f"{base}/{part}")]
+        paths = [file.removeprefix(f"{base}/") for file in files if "/." not in file.removeprefix(base)]
+        mine = (f"runs/{self._name}/", f"cells/{self._name}.")
+        return sorted((path for path in paths if path.startswith(mine) and not path.endswith(".part")), key=_order)
 
     def _stamp(self, path: str) -> tuple[int, int]:
         stat = (self._folder / path).stat()
@@ -72,18 +75,15 @@ class Mirror:
 
     def pull(self, whole: bool = True) -> None:
         """What is at the URL, to here; unless whole, without checkpoints."""
-        for path in self._remote():
-            if path.endswith(".part") or ("/checkpoints/" in path and not whole):
-                continue
-            target = self._folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with self._system.open_input_stream(f"{self._base}/{path}") as source, target.open("wb") as file:
-                shutil.copyfileobj(source, file, 2**22)
-            self._same[path] = self._stamp(path)
+        for path in self._files(self._system, self._base):
+            if whole or "/checkpoints/" not in path:
+                (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
+                self._system.get_file(f"{self._base}/{path}", str(self._folder / path))
+                self._same[path] = self._stamp(path)
 
     def push(self) -> None:
         """What is new here, to the URL; and what is gone here goes there."""
-        local = self._local()
+        local = self._files(*open_url(str(self._folder)))
         for path in local:
             with suppress(FileNotFoundError):  # an old checkpoint may go meanwhile
                 stamp = self._stamp(path)
@@ -91,15 +91,13 @@ class Mirror:
                     self._send(path)
                     self._same[path] = stamp
         for path in self._same.keys() - set(local):
-            self._system.delete_file(f"{self._base}/{path}")
+            self._system.rm_file(f"{self._base}/{path}")
             del self._same[path]
 
     def _send(self, path: str) -> None:
         target = f"{self._base}/{path}"
         written = target if "/checkpoints/" in path else f"{target}.part"
-        with (self._folder / path).open("rb") as source:
-            self._system.create_dir(target.rpartition("/")[0], recursive=True)
-            with self._system.open_output_stream(written) as file:
-                shutil.copyfileobj(source, file, 2**22)
+        self._system.makedirs(target.rpartition("/")[0], exist_ok=True)
+        self._system.put_file(str(self._folder / path), written)
         if written != target:
-            self._system.move(written, target)
+            self._system.mv(written, target)

@@ -1,13 +1,13 @@
 """The scheduling interface: a task is one program to be made, an executor makes many; this one, here, in turn."""
 
 import signal
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
+from vgcrl.show.tables import counted
 from vgcrl.training.signals import request_stop
 
 Say = Callable[[str], None]
@@ -43,9 +43,11 @@ def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
     return failed
 
 
-@contextmanager
-def budget(minutes: float | None) -> Generator[Callable[[], bool]]:
-    """As Ctrl-C when the time is spent. Yields whether it is."""
+def carried_out(make: Callable[[], list[str]], folder: Path, say: Say, minutes: float = 0) -> tuple[list[str], bool]:
+    """What `make` returns, a line for each task that failed; and whether the user stopped it.
+
+    Minutes that are spent are as Ctrl-C, but not the user's; 0 is no end.
+    """
     spent = []
 
     def stop(*_: Any) -> None:
@@ -53,9 +55,17 @@ def budget(minutes: float | None) -> Generator[Callable[[], bool]]:
         request_stop()
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 60 * (minutes or 0))  # 0 is never
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
-        yield lambda: bool(spent)
+        return make(), False
+    except KeyboardInterrupt:
+        say(f"stopped and saved; the same command continues in {folder}")
+        return [], not spent
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def check_failed(failed: list[str], of: int) -> None:
+    if failed:
+        raise UsageError(f"{len(failed)} of {counted(of, 'program')} failed: {failed[0]}")

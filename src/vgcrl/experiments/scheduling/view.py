@@ -1,28 +1,29 @@
 """Where every program is: a live table on a terminal, a line for every change elsewhere."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from vgcrl.experiments.scheduling.tasks import Say, Task
+from vgcrl.experiments.scheduling.tasks import Say
+from vgcrl.experiments.scheduling.worker import MEASURED, Facts
 
-COLUMNS = ("program", "state", "node", "steps", "steps/s per run", "time left")
-WAITS, RUNS = "waits", "runs"
+COLUMNS = ("program", "state", "node", "steps", "steps/s per run", "seconds left")
 
 
 class View:
-    """Facts of a program are `state`, and where known `node`, `attempt`, `step`, `speed`, `left`."""
+    """Of programs whose names are known at once, or of so many that will be heard of."""
 
-    def __init__(self, tasks: list[Task], say: Say, console: Console | None = None):
-        console = console or Console(stderr=True)
-        self._facts: dict[str, dict[str, Any]] = {task.name: {"state": WAITS} for task in tasks}
-        self._say, self._shown = say, console.is_terminal
-        self._live = Live(self.table(), console=console, auto_refresh=False, transient=True)
+    def __init__(self, names: Iterable[str], say: Say, total: int | None = None):
+        self._facts: dict[str, Facts] = {name: {} for name in names}
+        self._ended: dict[str, str] = {}  # name -> how
+        self._say, self._total, self._console = say, total or len(self._facts), Console(stderr=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> "View":
-        if self._shown:
+        if self._console.is_terminal:
             self._live.start()
         return self
 
@@ -31,24 +32,23 @@ class View:
 
     def table(self) -> Table:
         out = Table(*COLUMNS)
-        for name, fact in self._facts.items():
-            step, speed = (f"{fact[k]:,}" if k in fact else "" for k in ("step", "speed"))
-            running = fact["state"] == RUNS
-            out.add_row(name, fact["state"], fact.get("node", ""), step, speed, fact.get("left", "") if running else "")
+        for name, facts in self._facts.items():
+            ended = self._ended.get(name)
+            numbers = [f"{facts[what]:,}" if what in facts else "" for what in (MEASURED[:2] if ended else MEASURED)]
+            out.add_row(name, ended or ("runs" if "node" in facts else "waits"), facts.get("node", ""), *numbers)
         return out
 
-    def update(self, facts: dict[str, dict[str, Any]]) -> None:
-        """What is new of some programs."""
-        for name, fact in facts.items():
-            before = self._facts[name]
-            self._facts[name] = before | fact | ({} if before["state"] in (WAITS, RUNS) else {"state": before["state"]})
-            if fact.get("attempt", before.get("attempt")) != before.get("attempt"):
-                again = " again, from its last checkpoint" if "attempt" in before else ""
-                self._say(f"{name}: runs on {fact['node']}{again}")
-        if self._shown:
+    def update(self, told: Iterable[tuple[str, Facts]]) -> None:
+        """What programs told, in their order."""
+        for name, facts in told:
+            before = self._facts.setdefault(name, {})
+            if "node" in facts:
+                again = " again, from its last checkpoint" if "node" in before else ""
+                self._say(f"{name}: runs on {facts['node']}{again}")
+            before.update(facts)
+        if self._console.is_terminal:
             self._live.update(self.table(), refresh=True)
 
     def ended(self, name: str, state: str, why: str) -> None:
-        self._facts[name] |= {"state": state}
-        count = sum(fact["state"] not in (WAITS, RUNS) for fact in self._facts.values())
-        self._say(f"[{count}/{len(self._facts)}] {name}: {state}{f': {why}' if why else ''}")
+        self._ended[name] = state
+        self._say(f"[{len(self._ended)}/{self._total}] {name}: {state}{f': {why}' if why else ''}")

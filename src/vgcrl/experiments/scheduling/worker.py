@@ -6,7 +6,6 @@ library is imported.
 
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import signal
@@ -15,21 +14,21 @@ import subprocess
 import sys
 import tempfile
 import threading
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl.experiments.scheduling.storage import Mirror
+from vgcrl.experiments.scheduling.storage import Mirror, fault
 
 CHILD = Path("experiments", "scheduling", "child.py")
 LOOK = 0.5  # seconds between two looks at the process, and at its files where they go to a URL
-PROGRESS = re.compile(r"step +([\d,]+) +([\d,]+) steps/s per run +(.+? left|starting)")
-HEARD = 5.0  # seconds that the board has to hear of a start
+MEASURED = ("steps", "steps_per_second", "seconds_left")  # of each run of a program: what follows finds
+PROGRESS = re.compile(r"step +([\d,]+) +([\d,]+) steps/s per run +(?:(\d+) s left|starting)")
 STOPPED, ORPHANED, TERMINATED = 130, 137, 143  # exit codes of a process that was ended from outside
-Tell = Callable[[dict[str, Any]], None]  # facts of a program: see view.View
+Facts = dict[str, Any]  # of a program: `node` when it starts there, and what is measured
 
 
 class Order(NamedTuple):
@@ -39,9 +38,14 @@ class Order(NamedTuple):
     module: str
     words: tuple[str, ...]
     folder: str  # of the experiment, in a parent that is `--out`
-    storage: str | None  # a URL that stands for this parent; else all nodes share it
+    storage: str | None  # a URL that stands for this folder; else all nodes share it
     gpus: float
     environment: dict[str, str]
+
+    def fetch(self, whole: bool) -> None:
+        """From where the nodes keep it."""
+        if self.storage is not None:
+            Mirror(self.storage, Path(self.folder), self.name).pull(whole)
 
 
 def installed() -> Path:
@@ -53,39 +57,40 @@ def installed() -> Path:
 
 
 def code_digest(package: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
+    files = {path.relative_to(package).as_posix(): path.read_bytes() for path in package.rglob("*.py")}
+    return hashlib.sha256(b"".join(name.encode() + files[name] for name in sorted(files))).hexdigest()
 
 
-def node_facts(probe: str | None) -> dict[str, Any]:
-    """What decides whether a node computes the same as another; and whether it sees a file."""
+def versions() -> dict[str, str]:
+    """What decides whether a node computes the same as another."""
     try:
-        of = {"vgcrl": f"{version('vgcrl')} ({code_digest(installed())[:8]})", "jax": version("jax")}
+        return {"vgcrl": f"{version('vgcrl')} ({code_digest(installed())[:8]})", "jax": version("jax")}
     except PackageNotFoundError as error:
-        of = {"vgcrl": f"no {error.name or 'vgcrl'}", "jax": "–"}
-    return of | {"sees": probe is None or Path(probe).exists()}
+        return {"vgcrl": f"no {error.name or 'vgcrl'}", "jax": "–"}
+
+
+def examine(place: str, probe: str) -> tuple[dict[str, str], str]:
+    """Of this node its versions, and why it cannot keep programs at a place where a probe was left."""
+    return versions(), fault(place, probe)
 
 
 class Board:
-    """An actor that knows where every program is."""
+    """An actor that programs tell where they are, and that says who may make which."""
 
     def __init__(self) -> None:
-        self.facts: dict[str, dict[str, Any]] = {}
+        self.told: list[tuple[str, Facts]] = []
+        self.owners: dict[str, str] = {}
 
-    def tell(self, name: str, facts: dict[str, Any]) -> None:
-        self.facts.setdefault(name, {}).update(facts)
+    def tell(self, name: str, facts: Facts) -> None:
+        self.told.append((name, facts))
 
-    def read(self) -> dict[str, dict[str, Any]]:
-        return self.facts
+    def read(self) -> list[tuple[str, Facts]]:
+        """What is new."""
+        told, self.told = self.told, []
+        return told
 
-
-def here() -> str:
-    """A node as it is shown: its host, and the beginning of its name in the cluster."""
-    import ray
-
-    return f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:8]})"
+    def claim(self, name: str, who: str) -> bool:
+        return self.owners.setdefault(name, who) == who
 
 
 def environment(order: Order) -> dict[str, str]:
@@ -99,33 +104,32 @@ def environment(order: Order) -> dict[str, str]:
     return out
 
 
-def passed_on(stream: Any, name: str, tell: Tell, kept: list[str]) -> None:
+def passed_on(stream: Any, name: str, tell: Callable[[Facts], Any], kept: list[str]) -> None:
     """Every line to the node's log, the last ones kept, progress told and given to Ray's metrics."""
     from ray.util.metrics import Gauge
 
-    speed = Gauge("vgcrl_steps_per_second", "of each run of a program", tag_keys=("program",))
-    step = Gauge("vgcrl_steps", "environment steps of each run so far", tag_keys=("program",))
+    gauges = {what: Gauge(f"vgcrl_{what}", "of each run of a program", ("program",)) for what in MEASURED}
     for line in stream:
         print(f"{name}: {line}", end="", flush=True)
         kept[:] = [*kept[-20:], line.strip()] if line.strip() else kept
         if found := PROGRESS.search(line):
-            steps, pace = (int(x.replace(",", "")) for x in found.groups()[:2])
-            tell({"step": steps, "speed": pace, "left": found[3]})
-            step.set(steps, tags={"program": name})
-            speed.set(pace, tags={"program": name})
+            pairs = zip(MEASURED, found.groups(), strict=True)
+            facts = {what: int(digits.replace(",", "")) for what, digits in pairs if digits}
+            tell(facts)
+            for what, value in facts.items():
+                gauges[what].set(value, tags={"program": name})
 
 
 def watched(process: subprocess.Popen, looks: list[Callable[[], None]]) -> int:
     """To its end, or to that of the task: then it saves and stops. Its exit code."""
     try:
         while True:
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 return process.wait(LOOK)
-            except subprocess.TimeoutExpired:
-                for look in looks:
-                    look()
+            for look in looks:
+                look()
     except BaseException:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         process.wait()
         raise
     finally:
@@ -134,29 +138,28 @@ def watched(process: subprocess.Popen, looks: list[Callable[[], None]]) -> int:
 
 
 def start(order: Order, folder: Path) -> subprocess.Popen:
-    command = [sys.executable, "-P", str(installed() / CHILD), order.module, *order.words]
-    return subprocess.Popen(
-        [*command, "--out", str(folder.parent)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment(order),
-        text=True,
-        errors="replace",
-    )
+    command = [sys.executable, "-P", str(installed() / CHILD), order.module, *order.words, "--out", str(folder.parent)]
+    pipe, nowhere, env = subprocess.PIPE, subprocess.DEVNULL, environment(order)
+    return subprocess.Popen(command, stdin=pipe, stdout=nowhere, stderr=pipe, env=env, text=True, errors="replace")
 
 
-def run(order: Order, tell: Tell, look: Callable[[Path], None]) -> tuple[str, str]:
-    """`done` or `failed`, and why. Raises ChildProcessError where the process was ended from outside."""
-    tell({"state": "runs", "node": here(), "attempt": uuid.uuid4().hex})
+def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: None) -> tuple[str, str]:
+    """A task: `done` or `failed`, and why. Raises ChildProcessError where the process was ended from outside."""
+    import ray
+
+    if threading.current_thread() is threading.main_thread():  # a trial of Tune is in another
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ray cancels by it; a script's shell may ignore it
+    tell, node = partial(board.tell.remote, order.name), ray.get_runtime_context().get_node_id()
+    # not waited for: Ray counts a task that waits as one that needs no core, and starts another
+    tell({"node": f"{socket.gethostname()} ({node[:8]})"})
     with ExitStack() as stack:
-        folder, kept = Path(order.folder), []
-        looks: list[Callable[[], None]] = [lambda: look(folder)]
+        folder, looks, kept = Path(order.folder), [], []
         if order.storage is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / folder.name
-            mirror = Mirror(f"{order.storage}/{folder.name}", folder, order.name)
+            mirror = Mirror(order.storage, folder, order.name)
             mirror.pull()
             looks.append(mirror.push)
+        looks.append(partial(look, folder))
         process = start(order, folder)
         reader = threading.Thread(target=passed_on, args=(process.stderr, order.name, tell, kept))
         reader.start()
@@ -167,45 +170,3 @@ def run(order: Order, tell: Tell, look: Callable[[Path], None]) -> tuple[str, st
     told = [line for line in kept if line.startswith(f"{order.module}: ")] or kept or [f"exit code {code}"]
     why = told[-1].removeprefix(f"{order.module}: ").removeprefix(f"{order.name}: ")
     return ("failed", why) if code else ("done", "")
-
-
-def work(order: Order, board: Any) -> tuple[str, str]:
-    """A Ray task."""
-    import ray
-
-    def tell(facts: dict[str, Any]) -> None:
-        told = board.tell.remote(order.name, facts)
-        if "attempt" in facts:  # before it does anything, unless nobody listens any more
-            with suppress(ray.exceptions.RayError):
-                ray.get(told, timeout=HEARD)
-
-    return run(order, tell, lambda folder: None)
-
-
-def rounded(values: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of a trial, as a person would give them."""
-    return {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in values.items()}
-
-
-def trial_name(values: dict[str, Any]) -> str:
-    return "-".join(f"{k.replace('_', '-')}={v}" for k, v in values.items()).replace("/", "_")
-
-
-def trial(values: dict[str, Any], order: Order, metric: str) -> None:
-    """A trial of Ray Tune: a program whose evaluations are reported, also those from before it was stopped."""
-    from ray import tune
-
-    values, reported = rounded(values), 0
-    flags = [word for k, v in values.items() for word in (f"--{k.replace('_', '-')}", str(v))]
-    name = trial_name(values)
-
-    def report(folder: Path) -> None:
-        nonlocal reported
-        path = folder / "runs" / name / "metrics.jsonl"
-        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        for line in map(json.loads, lines[reported:]):
-            if line["mean"][metric] is not None:  # of one that has diverged
-                tune.report({metric: line["mean"][metric], "step": line["step"]})
-        reported = max(reported, len(lines))
-
-    run(order._replace(name=name, words=(*order.words, *flags, "--program", name)), lambda facts: None, report)

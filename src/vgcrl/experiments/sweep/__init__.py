@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from vgcrl.experiments.base import Ending, check_failed
-from vgcrl.experiments.scheduling import Executor, Say, budget
+from vgcrl.experiments.base import Ending
+from vgcrl.experiments.scheduling import Executor, Say, carried_out, check_failed
 from vgcrl.experiments.sweep.ask import Ask, read_values
 from vgcrl.experiments.sweep.grid import plan, programs, train_all
 from vgcrl.experiments.sweep.results import report
-from vgcrl.experiments.sweep.trials import tried_names
+from vgcrl.experiments.sweep.trials import trial_name, tried
 from vgcrl.training.fields import one_of
 from vgcrl.training.summary import SUMMARISED
 
@@ -23,17 +23,11 @@ def _train(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
 def sweep(ask: Ask, folder: Path, say: Say, execute: Executor) -> Ending:
     """Trains what is missing, and writes the table, the report and the best command."""
     one_of("--optimise", ask.metric, SUMMARISED)
-    stopped, failed = False, []
-    with budget(ask.minutes) as spent:
-        try:
-            failed = _train(ask, folder, say, execute)
-        except KeyboardInterrupt:
-            stopped = True
-            say(f"stopped and saved; the same command continues in {folder}")
-    names = tried_names(folder) if ask.trials else list(programs(ask))
+    failed, stopped = carried_out(lambda: _train(ask, folder, say, execute), folder, say, ask.minutes or 0)
+    names = [trial_name(values) for values in tried(folder)] if ask.trials else list(programs(ask))
     path = None if ask.program else report(ask, names, folder, say)
     check_failed(failed, len(names))
-    return Ending(path, stopped and not spent())
+    return Ending(path, stopped)
 
 
 __all__ = ["Ask", "plan", "read_values", "sweep"]

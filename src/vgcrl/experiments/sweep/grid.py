@@ -5,12 +5,11 @@ Seeds and knobs are trained together (vmapped); every combination of the other o
 
 import itertools
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import run_count, started, train
+from vgcrl.experiments.base import run_count, run_task
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
@@ -58,17 +57,11 @@ def programs(ask: Ask) -> dict[str, tuple[Options, Config]]:
 
 def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
     """The programs that are not finished."""
-
-    def make(name: str, options: Options) -> None:
-        say(f"{name}: {'continues' if started(folder / 'runs' / name) else 'starts'}")
-        if train(options, folder / "runs" / name).interrupted:
-            raise KeyboardInterrupt
-
-    out = []
-    for name, (options, config) in programs(ask).items():
-        if ask.program in (None, name) and not run_folder.is_finished(folder / "runs" / name):
-            words = (*ask._replace(metric="F").command(), "--program", name)
-            out.append(Task(name, partial(make, name, options), words, float(run_count(config) * config.steps)))
+    words, out = ask._replace(metric="F").command(), []
+    for name, (options, _) in programs(ask).items():
+        run = folder / "runs" / name
+        if ask.program in (None, name) and not run_folder.is_finished(run):
+            out.append(run_task(name, options, run, (*words, "--program", name), name, say))
     return out
 
 

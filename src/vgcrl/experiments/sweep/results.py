@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import Outcome, conclude, logged, program_facts, record, started
+from vgcrl.experiments.base import Outcome, conclude, logged, program_facts, started
 from vgcrl.experiments.methods import goal_space
 from vgcrl.experiments.scheduling import Say
 from vgcrl.experiments.sweep.ask import Ask, Choices, varied
@@ -111,10 +111,9 @@ def report(ask: Ask, names: list[str], folder: Path, say: Say) -> Path | None:
     found = [each for name, run in runs.items() for each in settings(name, run, ask.options, ask.metric)]
     result, facts = outcome(found, ask, higher), {name: program_facts(run) for name, run in runs.items()}
     undone = [name for name in names if name not in runs or not logged(runs[name])]
-    so_far = f" {counted(len(undone), 'program')} of {len(names)} not finished." if undone else ""
-    result = result._replace(finding=result.finding + so_far)
-    machines = ", ".join(dict.fromkeys(each["last"].get("hardware", "not recorded") for each in facts.values()))
+    so_far = f"{counted(len(undone), 'program')} of {len(names)} not finished. " if undone else ""
+    result = result._replace(finding=so_far + result.finding)
     title, claim = f"Sweep of {folder.name}", f"What {', '.join(map(flag, varied(ask.options)))} change."
-    command = shlex.join(["vgcrl", *ask.command()])
+    about = {"experiment": "sweep", "title": title, "claim": claim, "command": shlex.join(["vgcrl", *ask.command()])}
     say(result.finding)
-    return conclude(folder, record("sweep", title, claim, result, facts, machines, command), result.figures, say)
+    return conclude(folder, about, result, facts, say)

@@ -4,30 +4,42 @@ It goes on where it was stopped without any file of Tune's: combinations tried b
 they have on disk answer at once.
 """
 
-import json
-import shutil
+import logging
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import optuna
+import ray
 from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import BasicVariantGenerator
 from ray.tune.search.optuna import OptunaSearch
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.scheduling import Executor, Say, Task, worker
-from vgcrl.experiments.scheduling.cluster import RETRIES, OnRay, without_chatter
+from vgcrl.experiments.scheduling import Executor, Say, storage
+from vgcrl.experiments.scheduling.cluster import RETRIES, OnRay, news, without_chatter
+from vgcrl.experiments.scheduling.view import View
+from vgcrl.experiments.scheduling.worker import Order
+from vgcrl.experiments.sweep import trials
 from vgcrl.experiments.sweep.ask import Ask, Range, varied
 from vgcrl.experiments.sweep.grid import check_same, resolved
 from vgcrl.experiments.sweep.results import higher_is_better
-from vgcrl.experiments.sweep.trials import TRIALS, tried
+from vgcrl.experiments.sweep.trials import Values, trial, trial_name, tried, write_down
 from vgcrl.training.config import KNOBS, Config
+from vgcrl.training.fields import spoken
+from vgcrl.training.signals import StopRequest, stop_requests
+
+os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"  # a stop is heard of as in all commands
+logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a trial that dies is told in one line
+optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def domain(values: list[Any] | Range) -> Any:
     """By orders of magnitude where a range has one or more."""
     if not isinstance(values, Range):
-        return tune.choice(values)
+        return tune.choice([spoken(value) for value in values])
     low, high = values
     wide, whole = 0 < 10 * low <= high, isinstance(low, int) and isinstance(high, int)
     if whole:
@@ -36,63 +48,86 @@ def domain(values: list[Any] | Range) -> Any:
 
 
 class Told(tune.Callback):
-    """Writes down what is tried, and says how it went."""
+    """Writes down what is tried, brings what was made, and tells how it went."""
 
-    def __init__(self, folder: Path, ask: Ask, say: Say):
-        self._folder, self._ask, self._say, self._ended = folder, ask, say, 0
+    def __init__(self, ask: Ask, folder: Path, order: Order, board: Any, view: View, stopping: StopRequest):
+        self._ask, self._folder, self._order, self._board = ask, folder, order, board
+        self._view, self._stopping = view, stopping
+        self.failed: list[str] = []
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        if self._stopping():
+            raise KeyboardInterrupt
+        self._view.update(news(self._board))
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        values = worker.rounded(trial.config)
-        self._say(f"{worker.trial_name(values)}: starts")
-        if values not in tried(self._folder):
-            with (self._folder / TRIALS).open("a") as file:
-                file.write(json.dumps(values) + "\n")
+        write_down(self._folder, trial.config)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        self._ended += 1
-        value, step = (trial.last_result.get(key) for key in (self._ask.metric, "step"))
-        name = worker.trial_name(worker.rounded(trial.config))
-        self._say(f"[{self._ended}/{self._ask.trials}] {name}: {self._ask.metric} {value:.4g} at step {step:,}")
+        name, last = trial_name(trial.config), trial.last_result
+        if "fault" in last:
+            self._fail(name, last["fault"])
+        elif "step" in last:  # else another trial has the same values
+            with self._stopping.saving:
+                self._order._replace(name=name).fetch(whole=True)
+            self._view.ended(name, "done", f"{self._ask.metric} {last[self._ask.metric]:.4g} at step {last['step']:,}")
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        last = Path(trial.error_file).read_text().strip().splitlines()[-1]
+        self._fail(trial_name(trial.config), f"died {RETRIES + 1} times: {last}")
+
+    def _fail(self, name: str, why: str) -> None:
+        self.failed.append(f"{name}: {why}")
+        self._view.ended(name, "failed", why)
 
 
-def middle(ask: Ask) -> Config:
+def first_of_each(ask: Ask) -> Config:
     """Some combination, to be checked before anything starts."""
     values = {k: v[0] for k, v in ask.options.items()}
     return resolved({k: (v,) if k in KNOBS else v for k, v in values.items()}, [])[1]
 
 
-def tuner(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> tune.Tuner:
+def how_to_search(ask: Ask, config: Config, before: list[Values]) -> dict[str, Any]:
+    """Options of Tune. Its seed is how many were tried, so that going on does not try the same again."""
     mode = "max" if higher_is_better(ask.metric, [config]) else "min"
+    out = {"metric": ask.metric, "mode": mode, "num_samples": ask.trials}
+    if ask.search == "optuna":
+        return out | {"search_alg": OptunaSearch(points_to_evaluate=before or None, seed=len(before))}
+    out["search_alg"] = BasicVariantGenerator(points_to_evaluate=before or None, random_state=len(before))
+    if ask.search == "asha":  # which is not to end a program that has all its steps, before it has its files
+        eighth = max(1, config.steps // 8)
+        out["scheduler"] = ASHAScheduler("step", max_t=config.steps + 1, grace_period=eighth, reduction_factor=2)
+    return out
+
+
+def search(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> list[str]:
     space, before = {k: domain(ask.options[k]) for k in varied(ask.options)}, tried(folder)
-    searcher: Any = (
-        OptunaSearch(metric=ask.metric, mode=mode, points_to_evaluate=before or None, seed=len(before))
-        if ask.search == "optuna"
-        else BasicVariantGenerator(points_to_evaluate=before or None, random_state=len(before))
-    )
-    halving = ASHAScheduler("step", max_t=config.steps, grace_period=max(1, config.steps // 8), reduction_factor=2)
     fixed = {k: v for k, v in ask.options.items() if k not in space}
-    words = ask._replace(options=fixed, metric="F", trials=None).command()
-    order = execute.order(Task("", lambda: None, tuple(words)), folder)
-    share = execute.share()
-    trainable = tune.with_parameters(worker.trial, order=order, metric=ask.metric)
-    return tune.Tuner(
-        tune.with_resources(trainable, {"GPU": share["num_gpus"], "CPU": share["num_cpus"]}),
-        param_space=space,
-        tune_config=tune.TuneConfig(
-            metric=ask.metric,
-            mode=mode,
-            num_samples=ask.trials or 1,
-            search_alg=searcher,
-            scheduler=halving if ask.search == "asha" else None,
-        ),
-        run_config=tune.RunConfig(
-            name="tune",
-            storage_path=order.storage or str((folder / ".tune").resolve()),
-            failure_config=tune.FailureConfig(max_failures=RETRIES),
-            callbacks=[Told(folder, ask, say)],
-            verbose=0,
-        ),
-    )
+    order = execute.order("", tuple(ask._replace(options=fixed, metric="F", trials=None).command()), folder)
+    board, place = execute.board(folder, say), f"{order.storage or order.folder}/.tune"
+    with stop_requests(folder) as stopping, without_chatter(), View([], say, ask.trials) as view:
+        told = Told(ask, folder, order, board, view, stopping)
+        try:
+            tune.run(
+                tune.with_parameters(trial, order=order, metric=ask.metric, board=board),
+                config=space,
+                **how_to_search(ask, config, before),
+                resources_per_trial={"gpu": execute.share["num_gpus"], "cpu": execute.share["num_cpus"]},
+                storage_path=place,
+                max_failures=RETRIES,
+                raise_on_failed_trial=False,
+                callbacks=[told],
+                trial_name_creator=lambda trial: trial_name(trial.config),
+                trial_dirname_creator=lambda trial: trial.trial_id,
+                verbose=0,
+            )
+        finally:
+            with stopping.saving, suppress(OSError):
+                for values in tried(folder):
+                    order._replace(name=trial_name(values)).fetch(whole=False)
+                system, path = storage.open_url(place)
+                system.rm(path, recursive=True)
+    return told.failed
 
 
 def train_trials(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
@@ -101,14 +136,7 @@ def train_trials(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[st
         raise UsageError("--trials is a search by Ray Tune; valid: --ray local or an address with it")
     if "method" in varied(ask.options):
         raise UsageError("METHOD has several values; valid with --trials: one")
-    config = middle(ask)
+    config = first_of_each(ask)
     check_same(folder, ask)
-    execute.check(folder)
-    try:
-        with without_chatter():
-            results = tuner(ask, folder, say, execute, config).fit()
-    finally:
-        shutil.rmtree(folder / ".tune", ignore_errors=True)
-    if len(tried(folder)) < (ask.trials or 0):
-        raise KeyboardInterrupt
-    return [f"{worker.trial_name(each.config)}: {each.error}" for each in results if each.error]
+    ray.cloudpickle.register_pickle_by_value(trials)
+    return search(ask, folder, say, execute, config)
