@@ -54,9 +54,12 @@ def is_shipped(folder: Path) -> bool:
 
 def train_command(config: Config) -> str:
     """The command that asks for a configuration: what is not as it would be anyway."""
-    usual = resolve(Options(method=config.method, env=config.env, steps=config.steps))
-    rest = [name for name in FIELDS if name not in ("method", "env", "steps", "engine")]
     asked = {k: getattr(config, k) for k in ("env", "steps")}
+    usual = resolve(Options(method=config.method, **asked))
+    if config.positions != usual.positions:  # on which other defaults depend
+        asked["positions"] = config.positions
+        usual = resolve(Options(method=config.method, **asked))
+    rest = [name for name in FIELDS if name not in ("method", "engine", *asked)]
     asked |= {k: getattr(config, k) for k in rest if getattr(config, k) != getattr(usual, k)}
     return " ".join([f"vgcrl train {config.method}", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
 
