@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from vgcrl.objective import learner
-from vgcrl.objective.agents.sac import Agent, sac, sample_action
+from vgcrl.objective.agents.base import Agent
+from vgcrl.objective.agents.sac import sac, sample_action
 from vgcrl.objective.goals import Discrete, Normals, Sphere, TanhBox, cube
 from vgcrl.objective.networks import Linear
 from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Key, Shaped
 
-from vgcrl.objective.agents.sac import Agent
+from vgcrl.objective.agents.base import Agent
 from vgcrl.objective.goals import GoalSpace
 from vgcrl.objective.optim import adam_init, adam_step
 from vgcrl.objective.posteriors import Distribution, PosteriorView

@@ -17,7 +17,8 @@ from jaxtyping import Float, Int, Key, Shaped
 from vgcrl.envs import Vectorised
 from vgcrl.measure.rollout import Scene, pursue, sample_goals
 from vgcrl.objective import learner
-from vgcrl.objective.agents.sac import Agent, acting, sac
+from vgcrl.objective.agents.base import Agent, acting
+from vgcrl.objective.agents.sac import sac
 from vgcrl.objective.agents.sac_discrete import sac_discrete
 from vgcrl.objective.goals import GoalSpace, current
 from vgcrl.objective.learner import LearnerState
