@@ -136,7 +136,7 @@ def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     np.testing.assert_array_equal(program.best(policy(config, run), obs, z), chosen)  # which takes its critics along
 
 
-@pytest.mark.parametrize("critic", learner.CRITICS)
+@pytest.mark.parametrize("critic", ["successor", pytest.param("scalar", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LINEAR)
 def test_an_update_is_finite_with_every_linear_posterior(name, critic):
     """Through the learner, with relabelled goals; agent and q move."""

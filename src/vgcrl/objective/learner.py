@@ -56,6 +56,7 @@ def successor(
 
 
 CRITICS = {"scalar": scalar, "successor": successor}
+TOLD = ("F", "reward", "critic_loss", "actor_loss", "alpha", "entropy")  # of every update
 REWARDS = ("level", "progress")  # log q(z|s') itself, or what a step added to it
 
 
