@@ -10,8 +10,11 @@ import os
 
 from vgcrl.envs import bodies
 from vgcrl.training.host_program import HostProgram
+from vgcrl.training.program import run_axis
 
-NOT_COMPILED = ("steps", "evaluate_every", "checkpoint_every")  # options that only the loop reads
+# Options that only the loop reads, or that are given to what is compiled.
+NOT_COMPILED = ("steps", "evaluate_every", "checkpoint_every", "log_every", "seed")
+RATES = ("learning_rate", "posterior_learning_rate")
 
 
 def compiled_once(program_class):
@@ -29,9 +32,10 @@ def compiled_once(program_class):
     def find(config):
         if (program_class is HostProgram) != (config.env in bodies.TASKS):
             return program_class(config)
-        made = copy.copy(compiled(dataclasses.replace(config, **dict.fromkeys(NOT_COMPILED, 1))))
+        rates = {name: tuple(1.0 for _ in getattr(config, name)) for name in RATES}
+        made = copy.copy(compiled(dataclasses.replace(config, **dict.fromkeys(NOT_COMPILED, 1), **rates)))
         assert "envs" not in vars(made)
-        made.config = config
+        made.config, (made.seeds, made.knobs) = config, run_axis(config)
         return made
 
     return find

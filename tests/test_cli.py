@@ -21,7 +21,7 @@ from vgcrl.errors import install
 from vgcrl.files import atomic_write
 from vgcrl.measure import target_states
 from vgcrl.objective.methods import METHODS
-from vgcrl.training import checkpoint, trainer
+from vgcrl.training import checkpoint, policy_file, trainer
 from vgcrl.training.program import policy
 
 BAD = {
@@ -415,9 +415,7 @@ def test_a_log_cut_off_by_a_kill_can_be_reported(copied, capsys):
 
 def test_a_run_killed_in_its_first_checkpoint_starts_over(copied, capsys):
     program, runs, counters = trainer.restore(copied, print)
-    checkpoint.save_policy(
-        copied, 0, policy(program.config, runs), counters | {"step": 0}, config=program.config.to_json()
-    )
+    policy_file.save(copied, 0, policy(program.config, runs), counters | {"step": 0}, config=program.config.to_json())
     shutil.rmtree(copied / "checkpoints")
     (copied / "checkpoints" / ".000000000000").mkdir(parents=True)
     assert main(["resume", str(copied)]) == 0

@@ -11,7 +11,7 @@ import pytest
 
 from vgcrl.objective.goals import Discrete, Normals, Sphere, cube
 from vgcrl.objective.networks import Linear, Spectral
-from vgcrl.objective.optim import adam_init, adam_step
+from vgcrl.objective.optim import adam_init, adam_step, learned
 from vgcrl.objective.posteriors import POSTERIORS, Build, PosteriorView
 from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, gaussian
 from vgcrl.objective.relabel import HER, NONE, PHER, relabel
@@ -23,6 +23,7 @@ SPACES = {"categorical": Discrete(D), "dynamics": Discrete(D), "vmf": Sphere(D),
 SPACES |= {"lsd": Normals(D), "metra": Sphere(D), "metra-discrete": Discrete(D), "csf": Sphere(D)}
 INPUTS = dict.fromkeys(("dynamics", "lsd", "metra", "metra-discrete", "csf"), 2 * D) | {"nonparametric-conv": 16}
 MOVED = ("left", "block", "memory", "scale", "fresh")  # by refresh, not by gradients
+FIXED = (*MOVED, "decoys", "bound")
 FAMILY = list(itertools.product(("identity", "linear", "mlp"), ("fixed", "global", "state"), (False, True)))
 REGISTERED = [b.keywords for b in POSTERIORS.values() if isinstance(b, partial)]
 MEMBERS = {
@@ -102,7 +103,10 @@ def _marked(case):
     return pytest.param(*case, marks=pytest.mark.slow) if tuple(case) in LONG else case
 
 
-@pytest.mark.parametrize(("name", "layer"), list(map(_marked, CASES)))
+EACH = pytest.mark.parametrize(("name", "layer"), list(map(_marked, CASES)))
+
+
+@EACH
 def test_contract(name, layer):
     _, _, a = answers(name, layer)
     assert a["log_prob"].shape == (RUNS,)
@@ -113,7 +117,7 @@ def test_contract(name, layer):
     assert shapes(a["refreshed"]) == shapes(a["q"])
 
 
-@pytest.mark.parametrize(("name", "layer"), CASES)
+@EACH
 def test_refresh_moves_only_what_gradients_do_not(name, layer):
     _, _, a = answers(name, layer)
     leaves = jax.tree_util.tree_leaves_with_path(a["q"])
@@ -122,7 +126,7 @@ def test_refresh_moves_only_what_gradients_do_not(name, layer):
             assert np.array_equal(before, after) != (path[-1].name in MOVED)
 
 
-@pytest.mark.parametrize(("name", "layer"), CASES)
+@EACH
 def test_runs_are_apart(name, layer):
     """Traced by jit too; the same run answers the same wherever it stands, and another otherwise."""
     run, args, a = answers(name, layer)
@@ -135,13 +139,17 @@ def test_runs_are_apart(name, layer):
 LEARNS_NOTHING = ("state-fixed", "state-huber", "identity-fixed-full")
 
 
-@pytest.mark.parametrize(("name", "layer"), CASES)
+@EACH
 def test_gradients_reach_what_is_learned(name, layer):
-    """Everything but fixed covariances, the vector and bound of a spectral layer, and an unused bias."""
-    grads = [(path[-1].name, x) for path, x in jax.tree_util.tree_leaves_with_path(answers(name, layer)[2]["grads"])]
+    """And nothing else, which has no moments either: given covariances, what `refresh` moves, bounds of layers."""
+    a = answers(name, layer)[2]
+    grads = [(path[-1].name, x) for path, x in jax.tree_util.tree_leaves_with_path(a["grads"])]
     assert all(np.any(x) for field, x in grads if field == "weight")
-    assert not any(np.any(x) for field, x in grads if field in ("left", "bound"))
     assert any(np.any(x) for _, x in grads) == (name not in LEARNS_NOTHING)
+    mask = jax.tree.leaves(learned(a["q"]))
+    assert not any(np.any(x) for (_, x), moves in zip(grads, mask, strict=True) if not moves)
+    given = ("value",) if "fixed" in name or "huber" in name else ()
+    assert mask == [field not in FIXED + given for field, _ in grads]
 
 
 def member(mean, covariance, full=False, **changes):

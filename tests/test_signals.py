@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM in processes of their own, whose main thread may be anywhere; each says when it is there."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -101,6 +102,15 @@ def test_called_from_python_a_second_ctrl_c_is_an_exception(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None], ids=["text", "nothing"])
+def test_a_request_is_answered_whatever_stderr_is(stream, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with signals.stop_requests(tmp_path) as stopping:
+        signal.raise_signal(signal.SIGINT)
+        assert stopping()
+    assert capfd.readouterr().err == "stopping after this step…\n"
 
 
 def test_time_that_is_spent_is_as_ctrl_c(tmp_path):

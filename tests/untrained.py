@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from vgcrl.objective.types import key_of_seed
-from vgcrl.training import checkpoint
+from vgcrl.training import policy_file
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.program import policy
@@ -38,5 +38,5 @@ def untrained(folder: Path, method: str, **options: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_config(folder, config)
     counters = {"step": config.steps, "iteration": 1, "wall": 0.0}
-    checkpoint.save_policy(folder, config.steps, runs, counters, config=config.to_json())
+    policy_file.save(folder, config.steps, runs, counters, config=config.to_json())
     return folder

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Key, Shaped
 
-from vgcrl.objective.agents.sac import Agent
+from vgcrl.objective.agents.base import Agent
 from vgcrl.objective.goals import GoalSpace
 from vgcrl.objective.optim import adam_init, adam_step
 from vgcrl.objective.posteriors import Distribution, PosteriorView
@@ -56,6 +56,7 @@ def successor(
 
 
 CRITICS = {"scalar": scalar, "successor": successor}
+TOLD = ("F", "reward", "critic_loss", "actor_loss", "alpha", "entropy")  # of every update
 REWARDS = ("level", "progress")  # log q(z|s') itself, or what a step added to it
 
 

@@ -1,6 +1,6 @@
 """Layers as pytrees: every field is an array or static, so plain jit, vmap, scan and grad work.
 
-A fixed array is a leaf behind `stop_gradient`: its gradient is zero, so Adam leaves it where it is.
+What gradients do not move is a FIXED field, and used behind `stop_gradient`.
 """
 
 import itertools
@@ -14,6 +14,8 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 from jaxtyping import Float, Key
+
+from vgcrl.objective.optim import FIXED
 
 
 def product(weight: Float[Array, "out in"], x: Float[Array, " in"]) -> Float[Array, " out"]:
@@ -93,9 +95,9 @@ class Spectral(eqx.Module):
 
     weight: Float[Array, "out in"]
     bias: Float[Array, " out"]
-    block: Float[Array, "k out"]  # spans the leading left singular vectors; moved by `refresh`, not by gradients
-    left: Float[Array, " out"]  # the first of them, as far as the block knows
-    bound: Float[Array, ""]  # c; infinity is off
+    block: Float[Array, "k out"] = eqx.field(metadata=FIXED)  # spans the leading left singular vectors
+    left: Float[Array, " out"] = eqx.field(metadata=FIXED)  # the first of them, as far as the block knows
+    bound: Float[Array, ""] = eqx.field(metadata=FIXED)  # c; infinity is off
 
     @staticmethod
     def init(

@@ -10,7 +10,7 @@ import numpy as np
 
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
-from vgcrl.training import checkpoint
+from vgcrl.training import checkpoint, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.display import Display
 from vgcrl.training.fields import flag, spoken
@@ -112,7 +112,7 @@ def train_loop(
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
                 last = _evaluation(program, runs, aims, i * size, time.monotonic() - clock)
                 check_folder()
-                checkpoint.save_policy(folder, i * size, policy(config, runs), counted(), config=written)
+                policy_file.save(folder, i * size, policy(config, runs), counted(), config=written)
                 append_line(folder / "metrics.jsonl", last)
                 logs.evaluation(last)
                 display.evaluated(i * size, last["mean"])

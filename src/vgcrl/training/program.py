@@ -17,7 +17,8 @@ from jaxtyping import Float, Int, Key, Shaped
 from vgcrl.envs import Vectorised
 from vgcrl.measure.rollout import Scene, pursue, sample_goals
 from vgcrl.objective import learner
-from vgcrl.objective.agents.sac import Agent, acting, sac
+from vgcrl.objective.agents.base import Agent, acting
+from vgcrl.objective.agents.sac import sac
 from vgcrl.objective.agents.sac_discrete import sac_discrete
 from vgcrl.objective.goals import GoalSpace, current
 from vgcrl.objective.learner import LearnerState
@@ -125,9 +126,8 @@ def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "e
     action, terminal = jnp.zeros((count, p.spec.action_dim)), jnp.zeros(count, bool)
     example = Transition(obs, action, obs, scene.z, terminal)
     buffer = replay.init(example, p.config.rows, p.spec.horizon)
-    run = RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), {})
-    info = jax.eval_shape(partial(learn_some, p, 1), run, key)[1]
-    return run._replace(info=jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info))
+    info = {name: jnp.zeros(()) for name in learner.TOLD}
+    return RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), info)
 
 
 class Keys(NamedTuple):
@@ -199,12 +199,11 @@ def learn_some(p: Components, count: int, run: RunState, key: Key[Array, ""]) ->
 
     def body(carry: carried, x: Any) -> tuple[carried, None]:
         state, info = update(carry[0], x)
-        return (state, jnp.mean(jnp.stack([info[k] for k in names]), axis=1)), None
+        return (state, jnp.mean(jnp.stack([info[k] for k in learner.TOLD]), axis=1)), None
 
     xs = batches, later if how.pick else None, draws
-    names = list(jax.eval_shape(update, run.learner, jax.tree.map(lambda x: x[0], xs))[1])
-    (state, means), _ = jax.lax.scan(body, (run.learner, jnp.zeros(len(names))), xs)
-    return state, dict(zip(names, means, strict=True))
+    (state, means), _ = jax.lax.scan(body, (run.learner, jnp.zeros(len(learner.TOLD))), xs)
+    return state, dict(zip(learner.TOLD, means, strict=True))
 
 
 def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:

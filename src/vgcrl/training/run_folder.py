@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from vgcrl.envs import Broken, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write, is_leftover, open_to_write, read_small
-from vgcrl.training import checkpoint, history
+from vgcrl.training import checkpoint, history, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.options import Options
@@ -179,7 +179,7 @@ def checked_config(folder: Path, *, examine: bool = False) -> Config:
 def steps_done(folder: Path) -> int:
     """Steps of a run by its last checkpoint, or by its policy where that is all there is."""
     saved = checkpoint.saved(folder)
-    return int(saved[0].name) if saved else checkpoint.policy_step(folder)
+    return int(saved[0].name) if saved else policy_file.step_of(folder)
 
 
 def is_finished(folder: Path) -> bool:

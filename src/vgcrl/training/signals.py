@@ -43,7 +43,8 @@ _watched = False
 
 def _say(text: str) -> None:
     """Past all buffers, which another thread may hold."""
-    os.write(2, f"{text}\n".encode(sys.stderr.encoding if sys.stderr else "utf-8", "replace"))
+    encoding = sys.stderr.encoding if sys.stderr else None  # none of what has been put in its place
+    os.write(2, f"{text}\n".encode(encoding or "utf-8", "replace"))
 
 
 def request_stop() -> None:

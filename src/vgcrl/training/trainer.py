@@ -13,7 +13,7 @@ import numpy as np
 
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
-from vgcrl.training import checkpoint
+from vgcrl.training import checkpoint, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.display import Display
 from vgcrl.training.fields import flag
@@ -157,13 +157,13 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
     saved, elsewhere = checkpoint.saved(folder), config.engine != read_config(folder).engine
 
     def by_policy() -> tuple[Program, RunState, dict[str, Any]]:
-        return program, *checkpoint.read_policy(folder, policy(config, program.shapes()), text, warn)
+        return program, *policy_file.read(folder, policy(config, program.shapes()), text, warn)
 
     try:
-        step = checkpoint.policy_step(folder)
+        step = policy_file.step_of(folder)
         if step and (elsewhere or not saved or step >= int(saved[0].name)):
             return by_policy()
-    except checkpoint.DamagedPolicy as error:
+    except policy_file.DamagedPolicy as error:
         if not saved:
             raise
         warn(str(error))
@@ -185,7 +185,7 @@ def _go_on(
     """
     config = program.config
     if not checkpoint.saved(folder):
-        step = checkpoint.policy_step(folder)
+        step = policy_file.step_of(folder)
         if not step:  # killed before the first checkpoint: nothing is lost by starting over
             return program.init(), START
         what = f"its policy of step {step} is here, but no checkpoint to go on from"

@@ -14,7 +14,7 @@ import jax
 
 from vgcrl.errors import UsageError, hint
 from vgcrl.files import atomic_write
-from vgcrl.training import checkpoint, trainer
+from vgcrl.training import policy_file, trainer
 from vgcrl.training.config import FIELDS, Config
 from vgcrl.training.fields import flag, spoken
 from vgcrl.training.logs import read_lines
@@ -78,7 +78,7 @@ def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path =
     write_config(out, one)
     kept = policy(config, runs)
     best = jax.tree.map(lambda x: x[index : index + 1], kept)
-    checkpoint.save_policy(out, counters["step"], best, counters, config=one.to_json())
+    policy_file.save(out, counters["step"], best, counters, config=one.to_json())
     facts = {
         "about": about,
         "command": train_command(config),

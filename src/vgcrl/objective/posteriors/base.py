@@ -10,6 +10,7 @@ from jax.lax import stop_gradient
 from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.networks import refresh
+from vgcrl.objective.optim import FIXED
 
 
 @runtime_checkable
@@ -23,7 +24,7 @@ class Distribution(Protocol):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """Array leaves are λ, everything else is static."""
+    """Array leaves are λ unless their field is FIXED; everything else is static."""
 
     def __call__(self, s: Float[Array, " features"]) -> Distribution: ...
     def code(self, z: Shaped[Array, "*goal"]) -> Any:
@@ -72,9 +73,9 @@ BATCHES = 200  # in which a standardiser learns what is usual: mostly of random 
 class Standardiser(eqx.Module):
     """Numbers less their mean, in units of their spread, as both were in the first BATCHES batches."""
 
-    mean: Float[Array, " features"]
-    square: Float[Array, " features"]  # mean of squares
-    count: Float[Array, ""]  # batches seen
+    mean: Float[Array, " features"] = eqx.field(metadata=FIXED)
+    square: Float[Array, " features"] = eqx.field(metadata=FIXED)  # mean of squares
+    count: Float[Array, ""] = eqx.field(metadata=FIXED)  # batches seen
 
     @staticmethod
     def init(width: int) -> "Standardiser":

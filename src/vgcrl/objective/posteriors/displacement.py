@@ -14,6 +14,7 @@ from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.distributions import Tilted
 from vgcrl.objective.networks import MLP, refresh
+from vgcrl.objective.optim import FIXED
 from vgcrl.objective.posteriors.base import Build, Plain
 
 DUAL_START, SLACK = 30.0, 1e-3  # METRA's λ at first, and its ε
@@ -53,7 +54,7 @@ class ByTime(eqx.Module):
 class ByContrast(eqx.Module):
     """CSF: the goal pursued is told apart from fresh goals of the prior."""
 
-    fresh: Float[Array, "fresh goal"]
+    fresh: Float[Array, "fresh goal"] = eqx.field(metadata=FIXED)
 
     def __call__(self, change: Float[Array, " goal"]) -> Float[Array, ""]:
         return -WEIGHT * (jax.nn.logsumexp(stop_gradient(self.fresh) @ change) - jnp.log(float(FRESH)))

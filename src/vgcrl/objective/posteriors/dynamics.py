@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Key
 
 from vgcrl.objective.distributions import Implied
 from vgcrl.objective.networks import refresh
+from vgcrl.objective.optim import FIXED
 from vgcrl.objective.posteriors.base import Build, Plain
 from vgcrl.objective.posteriors.mixture import GaussianMixture, mixture
 
@@ -17,7 +18,7 @@ class SkillDynamics(Plain):
     """log q(z|s, s') − log p(z) = log p(s'|s, z) − log E_z p(s'|s, z): the reward of DADS, exact over k skills."""
 
     model: GaussianMixture  # of the change of s, in units of `scale`
-    scale: Float[Array, " features"]  # typical change of each feature, followed by `refresh`
+    scale: Float[Array, " features"] = eqx.field(metadata=FIXED)  # typical change of each; `refresh` follows it
     skills: int = eqx.field(static=True)
 
     def evidence(

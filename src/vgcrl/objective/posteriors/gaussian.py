@@ -15,6 +15,7 @@ from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import FullNormal, Huber, Normal
 from vgcrl.objective.networks import MLP, dense, product
+from vgcrl.objective.optim import FIXED
 from vgcrl.objective.posteriors.base import Build, Plain
 
 LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so that rewards stay moderate
@@ -40,13 +41,21 @@ class Matrix(eqx.Module):
 
 
 class Constant(eqx.Module):
-    """The same Σ everywhere: λ where it is learned."""
+    """The same Σ everywhere, learned."""
 
     value: Float[Array, " scale"]
-    learned: bool = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        return self.value if self.learned else stop_gradient(self.value)
+        return self.value
+
+
+class Given(eqx.Module):
+    """The same Σ everywhere, as it was given."""
+
+    value: Float[Array, " scale"] = eqx.field(metadata=FIXED)
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        return stop_gradient(self.value)
 
 
 class Clipped(eqx.Module):
@@ -83,11 +92,11 @@ class Gaussian(Plain):
 
     def learned(self) -> dict[str, Float[Array, "..."]]:
         out = {"A": self.mean.matrix()} if isinstance(self.mean, Matrix) else {}
-        if isinstance(self.scale, Constant) and self.full:
+        if isinstance(self.scale, (Constant, Given)) and self.full:
             dim = (math.isqrt(8 * self.scale.value.shape[-1] + 1) - 1) // 2
             tril = _tril(self.scale.value, dim)
             out |= {"sigma": jnp.linalg.norm(tril, axis=-1), "covariance": tril @ tril.T}
-        elif isinstance(self.scale, Constant):
+        elif isinstance(self.scale, (Constant, Given)):
             out |= {"sigma": jnp.exp(self.scale.value)}
         return out
 
@@ -123,8 +132,8 @@ def gaussian(
     }
     start = jnp.concatenate([jnp.full(d, math.log(build.sigma)), jnp.zeros(scale_dim - d)])
     scales = {
-        "fixed": lambda: Constant(start, learned=False),
-        "global": lambda: Constant(start, learned=True),
+        "fixed": lambda: Given(start),
+        "global": lambda: Constant(start),
         "state": lambda: Clipped(dense(key_scale, (build.hidden[-1], scale_dim), build.layer)[0], d),
     }
     return Gaussian(trunk, means[mean](), scales[covariance](), mean == "mlp", full, robust)

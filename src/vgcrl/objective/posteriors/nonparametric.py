@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -10,6 +11,7 @@ from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import GoalAmongDecoys
 from vgcrl.objective.networks import MLP, Convolutions, refresh
+from vgcrl.objective.optim import FIXED
 from vgcrl.objective.posteriors.base import Build, Plain
 
 WIDTH = 32  # of embeddings
@@ -31,8 +33,8 @@ def _squares(states: Float[Array, "n features"], others: Float[Array, "m feature
 
 class Similarity(Plain):
     net: Any
-    memory: Float[Array, "memory features"]
-    decoys: Float[Array, "decoys features"]
+    memory: Float[Array, "memory features"] = eqx.field(metadata=FIXED)
+    decoys: Float[Array, "decoys features"] = eqx.field(metadata=FIXED)
 
     def embed(self, s: Float[Array, " features"]) -> Float[Array, " embedding"]:
         return _unit(self.net(s))

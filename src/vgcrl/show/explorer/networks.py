@@ -19,7 +19,7 @@ from vgcrl.objective.posteriors.base import Standardiser
 from vgcrl.objective.posteriors.categorical import Classifier
 from vgcrl.objective.posteriors.displacement import Displacement
 from vgcrl.objective.posteriors.dynamics import SkillDynamics
-from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Constant, Gaussian, Identity, Matrix
+from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Constant, Gaussian, Given, Identity, Matrix
 from vgcrl.objective.posteriors.mixture import GaussianMixture
 from vgcrl.objective.posteriors.nonparametric import SCALE, Similarity
 from vgcrl.objective.posteriors.vmf import Directional
@@ -50,7 +50,7 @@ def _gaussian(q: Gaussian) -> Data:
             return {"kind": "matrix", "weight": tensor(q.mean.matrix())}
         return {"kind": "head", **layer(q.mean)}
 
-    constant = isinstance(q.scale, Constant)
+    constant = isinstance(q.scale, (Constant, Given))
     scale = {"constant": tensor(q.scale.value)} if constant else {"head": layer(q.scale.layer)}
     trunk = [] if isinstance(q.trunk, Identity) else mlp(q.trunk.mlp)
     return {"trunk": trunk, "mean": mean(), "scale": scale, "full": q.full, "robust": q.robust, "clip": LOG_STD_RANGE}

@@ -1,0 +1,136 @@
+"""A state, or a part of it, as one safetensors file: its arrays, and in its header layout, counters and configuration.
+
+Nothing that is read runs code. A file that is not as it was written is `Damaged`, whatever is wrong with it.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from vgcrl.errors import UsageError
+from vgcrl.files import open_to_read
+from vgcrl.objective.types import PRNG
+
+COUNTERS = {"step": int, "iteration": int, "wall": float}
+HEADER = 2**24  # bytes, at most
+# What may be changed in config.json after a run has begun, since it changes nothing that was learned.
+ADJUSTABLE = ("steps", "engine", "workers", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SafetensorError)
+
+
+class Damaged(Exception):
+    """A file that is not what was written."""
+
+
+class OtherLayout(UsageError):
+    """Written by another version."""
+
+
+def _is_key(x: Any) -> bool:
+    return jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def _named(tree: Any) -> dict[str, Any]:
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _kinds(template: Any) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Shape and type on disk of every array of a state."""
+    named = _named(template).items()
+    return {
+        k: ((*x.shape, 2), np.dtype(np.uint32)) if _is_key(x) else (tuple(x.shape), np.dtype(x.dtype)) for k, x in named
+    }
+
+
+def size_of(template: Any) -> int:
+    """Bytes of a state with the shapes of `template`."""
+    return sum(math.prod(shape) * kind.itemsize for shape, kind in _kinds(template).values())
+
+
+def to_arrays(state: Any) -> dict[str, np.ndarray]:
+    """Every array of a state, by its place in it."""
+    raw = {k: np.asarray(jax.random.key_data(x) if _is_key(x) else x) for k, x in _named(state).items()}
+    return {k: np.ascontiguousarray(x) for k, x in raw.items()}
+
+
+def from_arrays(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any:
+    """The state that `to_arrays` was given; `template` has the shapes and types to expect."""
+
+    def leaf(name: str, like: Any) -> Any:
+        x = jax.numpy.asarray(arrays[name])
+        return jax.random.wrap_key_data(x, impl=PRNG) if _is_key(like) else x
+
+    if {k: (x.shape, x.dtype) for k, x in arrays.items()} != _kinds(template):
+        raise UsageError(f"{file}: not what config.json describes; valid: that file as it was written by this version")
+    return jax.tree.unflatten(jax.tree.structure(template), [leaf(k, v) for k, v in _named(template).items()])
+
+
+def header_of(layout: int, step: int, counters: dict[str, Any], config: str) -> dict[str, str]:
+    """`config` is the text of config.json."""
+    return {"layout": str(layout), "counters": json.dumps({"step": step, **counters}), "config": config}
+
+
+def _counters(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    counters = {name: kind(found[name]) for name, kind in COUNTERS.items()}
+    if min(counters.values()) < 0 or not math.isfinite(counters["wall"]) or counters["step"] > 2**40:
+        raise ValueError(f"counters {text} are none")
+    return counters
+
+
+def _read_header(file: Path, opened: Any, layout: int) -> tuple[dict[str, Any], str]:
+    header = opened.metadata() or {}
+    if header.get("layout") != str(layout):
+        raise OtherLayout(f"{file}: layout {header.get('layout')}; valid: a run of this version, layout {layout}")
+    return _counters(header["counters"]), header["config"]
+
+
+def read_header(file: Path, layout: int) -> tuple[dict[str, Any], str]:
+    """Counters, and the configuration they were written with."""
+    with safe_open(file, "numpy") as opened:
+        return _read_header(file, opened, layout)
+
+
+def read_arrays(file: Path, layout: int) -> tuple[dict[str, np.ndarray], dict[str, Any], str]:
+    """Arrays, counters and configuration."""
+    with safe_open(file, "numpy") as opened:
+        counters, config = _read_header(file, opened, layout)
+        return {name: opened.get_tensor(name) for name in opened.keys()}, counters, config  # noqa: SIM118
+
+
+@contextmanager
+def soundly(file: Path) -> Generator[None]:
+    """However a file is not as it was written, it is one kind of error; one of another version is not that."""
+    try:
+        yield
+    except OtherLayout:
+        raise
+    except UNREADABLE as error:
+        raise Damaged(f"{file}: {error}") from None
+
+
+def check_size(file: Path, most: int) -> None:
+    """Before anything of it is read."""
+    with open_to_read(file) as opened:
+        size = os.fstat(opened.fileno()).st_size
+    if size > most + HEADER:
+        raise Damaged(f"{file} has {size:,} bytes, of which config.json describes {most:,}")
+
+
+def check_config(file: Path, written: str, now: str, warn: Callable[[str], None]) -> None:
+    """Refuse a configuration that was edited; tell what may be."""
+    before, after = json.loads(written), json.loads(now)
+    changed = [k for k in after if k in before and after[k] != before[k]]
+    for name in changed:
+        what = f"config.json has {name} {after[name]!r}, {file} was written with {before[name]!r}"
+        if name not in ADJUSTABLE:
+            raise UsageError(f"{what}; valid: config.json as it was written, or a new run")
+        warn(f"{what}; going on with {after[name]!r}")
