@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
-SKILLS = {"coverage": "coverage", "spread_v": "velocity spread, m/s", "success": "places reached", "lgr_v": "LGR_v"}
+SKILLS = {"env_success": "goals reached", "env_success_end": "reached at the end", "coverage": "coverage", "spread_v": "velocity spread, m/s", "success": "places reached", "lgr_v": "LGR_v"}
 
 
 def on_config(config: Any) -> Any:

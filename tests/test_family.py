@@ -10,7 +10,8 @@ from vgcrl.cli import main
 from vgcrl.envs import pixels, pointmass
 from vgcrl.objective.distributions import GoalAmongDecoys, Implied
 from vgcrl.objective.goals import Visited, current
-from vgcrl.objective.networks import Convolutions, Linear
+from vgcrl.objective.networks import Linear
+from vgcrl.objective.pictures import Convolutions
 from vgcrl.objective.posteriors import POSTERIORS, Build
 from vgcrl.objective.posteriors.nonparametric import MEMORY
 from vgcrl.training.options import Options

@@ -1,6 +1,8 @@
 """Observations that are no arrays; environments that have goals of their own."""
 
 import json
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -111,3 +113,11 @@ def test_a_run_says_what_it_sees_and_how_often_it_succeeds(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert {0 <= row["env_success_end"] <= row["env_success"] <= 1 for row in record["seeds"]} == {True}
+
+
+def test_mazes_are_known_by_their_ids():
+    """gymnasium-robotics registers them when it is imported, which nobody has to know."""
+    pytest.importorskip("gymnasium_robotics")
+    words = "import sys; from vgcrl.envs import find; print(find('PointMaze_UMaze-v3').options['horizon'])"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("300\n", "")

@@ -19,7 +19,7 @@ GROUPS = {
         *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "reward", "critic", "gpi"),
     ),
     "learning": (
-        *("steps", "seeds", "seed", "hidden", "inputs", "batch", "learning_rate", "posterior_learning_rate"),
+        *("steps", "seeds", "seed", "hidden", "encoder", "inputs", "batch", "learning_rate", "posterior_learning_rate"),
         *("discount", "target_rate", "initial_alpha", "target_entropy", "updates_per_step", "random_steps", "replay"),
     ),
     "evaluation": ("evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every"),

@@ -19,6 +19,7 @@ from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
 CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
+PICTURES = 100_000  # of observations that are pictures, so many are kept unless told
 Values = dict[str, Any]  # name of an option -> its value
 
 
@@ -37,8 +38,11 @@ def resolve(given: Options) -> Config:
     _check_goal_range(values, method)
     spec = with_range(spec, feature_indices(values["features"], spec), values["goal_range"])
     values = _learning_defaults(values, method, spec) | values
+    values["encoder"] = _encoder(values, spec)
     _check_method(values, method, spec)
     _check_swept(values)
+    if spec.pixels and "replay" not in given:
+        values["replay"] = min(values["replay"], PICTURES)
     values["replay"] = _replay(given, values, spec.horizon)
     values = {"evaluate_every": _evaluate_every(values, row.engines[engine].native, spec.horizon)} | values
     values["plugins"] = modules.owners(**{name: values[name] for name in ("method", "posterior", "env")})
@@ -118,6 +122,17 @@ def _learning_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
         "posterior_learning_rate": tuple(method.posterior_rate * x for x in values["learning_rate"]),
         "target_entropy": -spec.action_dim / 2 if spec.first_action is None else CHOOSING * math.log(spec.action_dim),
     }
+
+
+def _encoder(values: Values, spec: EnvSpec) -> str:
+    asked = values["encoder"]
+    if asked == "conv" and not spec.image:
+        raise UsageError(f"--encoder conv needs pictures, {values['env']} has numbers; valid: auto or mlp")
+    if asked == "conv" and feature_indices(values["features"], spec) != spec.features:
+        raise UsageError("--encoder conv sees the whole picture; valid: without --features")
+    if asked != "auto":
+        return asked
+    return "conv" if spec.pixels and feature_indices(values["features"], spec) == spec.features else "mlp"
 
 
 def _check_method(values: Values, method: Method, spec: EnvSpec) -> None:

@@ -53,6 +53,7 @@ class TrainOptions(TypedDict, total=False):
     hidden: Integers
     posterior_features: str
     relative_goals: bool
+    encoder: str
     inputs: str
     batch: int
     learning_rate: Numbers

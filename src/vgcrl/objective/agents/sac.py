@@ -18,15 +18,16 @@ from vgcrl.objective.agents.inputs import seeing
 from vgcrl.objective.distributions import Normal
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import adam_init, adam_step
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.types import Transition
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
 
 class SACState(NamedTuple):
-    actor: MLP
-    critics: MLP  # two, stacked
-    target_critics: MLP
+    actor: Network
+    critics: Network  # two, stacked
+    target_critics: Network
     log_alpha: Float[Array, ""]
     optimiser: Any  # of (actor, critics, log_alpha)
 
@@ -51,14 +52,14 @@ def uniform(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return jax.scipy.special.erf(noise / 2**0.5)
 
 
-def policy(actor: MLP, x: Float[Array, " seen"]) -> Normal:
+def policy(actor: Network, x: Float[Array, " seen"]) -> Normal:
     """Distribution of the action before its tanh."""
     mean, log_std = jnp.split(actor(x), 2)
     return Normal(mean, jnp.clip(log_std, *LOG_STD_RANGE))
 
 
 def sample_action(
-    actor: MLP, x: Float[Array, " seen"], noise: Float[Array, " action"]
+    actor: Network, x: Float[Array, " seen"], noise: Float[Array, " action"]
 ) -> tuple[Float[Array, " action"], Float[Array, ""]]:
     """An action from standard normal noise, and its log-density: log(1 − tanh²u) = 2(log 2 − u − softplus(−2u))."""
     pi = policy(actor, x)
@@ -68,7 +69,7 @@ def sample_action(
 
 
 def values(
-    critics: MLP, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
+    critics: Network, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
 ) -> Float[Array, "2 batch cumulant"]:
     """ψ of both critics."""
     inputs = jnp.concatenate([x, action], axis=-1)
@@ -82,7 +83,7 @@ def weighed(psi: Float[Array, "2 batch cumulant"], w: Float[Array, "batch cumula
 
 
 def critic_loss(
-    critics: MLP,
+    critics: Network,
     x: Float[Array, "batch seen"],
     action: Float[Array, "batch action"],
     td_target: Float[Array, "batch cumulant"],
@@ -92,8 +93,8 @@ def critic_loss(
 
 
 def actor_loss(
-    actor: MLP,
-    critics: MLP,
+    actor: Network,
+    critics: Network,
     alpha: Float[Array, ""],
     x: Float[Array, "batch seen"],
     w: Float[Array, "batch cumulant"],
@@ -119,15 +120,17 @@ def sac(
     scale: Callable[[Array], Array] = INPUTS["raw"],
     relative: tuple[int, ...] = (),
     unseen: tuple[int, ...] = (),
+    network: Callable = MLP.init,
 ) -> Agent:
-    """`cumulant_dim` is the length of ψ; for `scale`, `relative` and `unseen` see `seeing`."""
+    """`cumulant_dim` is the length of ψ; for `scale`, `relative` and `unseen` see `seeing`;
+    `network` makes actor and critics of a key and sizes."""
     see = seeing(embed, scale, relative, unseen)
 
     def init(key: Key[Array, ""]) -> SACState:
         key_actor, key_critic = jax.random.split(key)
         width = obs_dim + goal_dim
-        actor = MLP.init(key_actor, (width, *hidden, 2 * action_dim))
-        critics = jax.vmap(lambda k: MLP.init(k, (width + action_dim, *hidden, cumulant_dim)))(
+        actor = network(key_actor, (width, *hidden, 2 * action_dim))
+        critics = jax.vmap(lambda k: network(k, (width + action_dim, *hidden, cumulant_dim)))(
             jax.random.split(key_critic)
         )
         log_alpha = jnp.log(jnp.asarray(initial_alpha, jnp.float32))

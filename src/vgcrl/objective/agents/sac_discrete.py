@@ -16,6 +16,7 @@ from vgcrl.objective.agents.inputs import seeing
 from vgcrl.objective.agents.sac import Agent, SACState
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import adam_init, adam_step
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.types import Transition
 
 
@@ -29,7 +30,9 @@ def gumbel(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return -jnp.log(-jax.scipy.special.log_ndtr(jnp.clip(noise, -5.0, 5.0)))
 
 
-def all_values(critics: MLP, x: Float[Array, "batch seen"], actions: int) -> Float[Array, "2 batch {actions} cumulant"]:
+def all_values(
+    critics: Network, x: Float[Array, "batch seen"], actions: int
+) -> Float[Array, "2 batch {actions} cumulant"]:
     """ψ of both critics, of every action."""
     psi = jax.vmap(lambda critic: jax.vmap(critic)(x))(critics)
     return psi.reshape(*psi.shape[:-1], actions, -1)
@@ -43,7 +46,7 @@ def weighed(
 
 
 def critic_loss(
-    critics: MLP,
+    critics: Network,
     x: Float[Array, "batch seen"],
     action: Float[Array, "batch action"],
     td_target: Float[Array, "batch cumulant"],
@@ -54,7 +57,7 @@ def critic_loss(
 
 
 def actor_loss(
-    actor: MLP, q: Float[Array, "batch action"], alpha: Float[Array, ""], x: Float[Array, "batch seen"]
+    actor: Network, q: Float[Array, "batch action"], alpha: Float[Array, ""], x: Float[Array, "batch seen"]
 ) -> tuple[Float[Array, ""], tuple[Float[Array, " batch"], Float[Array, " batch"]]]:
     """`q` is the smaller of both critics."""
     log_pi = jax.nn.log_softmax(jax.vmap(actor)(x))
@@ -78,6 +81,7 @@ def sac_discrete(
     scale: Callable[[Array], Array] = INPUTS["raw"],
     relative: tuple[int, ...] = (),
     unseen: tuple[int, ...] = (),
+    network: Callable = MLP.init,
 ) -> Agent:
     """`action_dim` is the number of actions; the rest is as in `sac`."""
     see = seeing(embed, scale, relative, unseen)
@@ -85,8 +89,8 @@ def sac_discrete(
     def init(key: Key[Array, ""]) -> SACState:
         key_actor, key_critic = jax.random.split(key)
         width, outputs = obs_dim + goal_dim, action_dim * cumulant_dim
-        actor = MLP.init(key_actor, (width, *hidden, action_dim))
-        critics = jax.vmap(lambda k: MLP.init(k, (width, *hidden, outputs)))(jax.random.split(key_critic))
+        actor = network(key_actor, (width, *hidden, action_dim))
+        critics = jax.vmap(lambda k: network(k, (width, *hidden, outputs)))(jax.random.split(key_critic))
         log_alpha = jnp.log(jnp.asarray(initial_alpha, jnp.float32))
         return SACState(actor, critics, critics, log_alpha, adam_init((actor, critics, log_alpha)))
 
