@@ -48,6 +48,7 @@ class TrainOptions(TypedDict, total=False):
     relabel_fraction: Numbers
     relabel_state: str
     spectral_norm: Numbers
+    reward: str
     critic: str
     gpi: int
     hidden: Integers
