@@ -18,6 +18,17 @@ from vgcrl.training.fields import LARGEST, flag
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
+# Of goal environments: small networks that learn fast, a long view; goals that the same episode reached later
+GOAL_ENVS: dict[str, Any] = {
+    "steps": 100_000,
+    "hidden": (128, 128),
+    "learning_rate": (1e-3,),
+    "random_steps": 3_000,
+    "discount": 0.998,
+    "initial_alpha": 0.1,
+    "evaluate_episodes": 25,
+}
+HINDSIGHT: dict[str, Any] = {"relabel_state": "later", "relabel_fraction": (0.8,)}
 CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
 PICTURES = 100_000  # of observations that are pictures, so many are kept unless told
 Values = dict[str, Any]  # name of an option -> its value
@@ -34,6 +45,7 @@ def resolve(given: Options) -> Config:
     env_options = _env_options(given, usual, always["env"], row, engine)
     values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}
     spec = specification(values["env"], engine, **env_options)
+    values |= _goal_env_defaults(given, method, spec)
     values = _method_defaults(values, method, spec) | values
     _check_goal_range(values, method)
     spec = with_range(spec, feature_indices(values["features"], spec), values["goal_range"])
@@ -102,6 +114,20 @@ def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> tuple[int,
         return spec.position
     known = ranged or not _without_range(spec, spec.features)
     return spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
+
+
+def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec) -> Values:
+    """Of goal environments whose goals are pursued as states: the scale of q is a sixth of the goals' range, and beyond
+    it the reward is linear in the distance, so that a detour around a wall pays."""
+    if not spec.goal or not method.bounded or _without_range(spec, spec.goal):
+        return {}
+    width = sum(spec.high[i] - spec.low[i] for i in spec.goal) / len(spec.goal)
+    usual = GOAL_ENVS | {"sigma": float(f"{width / 6:.2g}")}
+    if given.get("relabel") != "none":
+        usual |= HINDSIGHT
+    if "state-huber" in method.posteriors and given.get("critic") != "successor":
+        usual |= {"posterior": "state-huber"}
+    return {name: x for name, x in usual.items() if name not in given}
 
 
 def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
