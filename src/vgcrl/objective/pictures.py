@@ -16,6 +16,17 @@ WIDTH = 64  # numbers that a picture becomes
 ENCODERS = ("mlp", "conv")  # how a network sees pictures: as numbers like others, or through convolutions
 
 
+def _patches(picture: Float[Array, "height width channels"]) -> Float[Array, "rows columns patch"]:
+    """The 3×3 neighbourhood of every second pixel, with zeros around the picture; by slices, which are faster here than
+    JAX's own patches, a convolution with ones and zeros."""
+    height, width, _ = picture.shape
+    edge = [(1, 1) if size % 2 else (0, 1) for size in (height, width)]
+    padded = jnp.pad(picture, (*edge, (0, 0)))
+    places = [(i, j) for i in range(3) for j in range(3)]
+    nine = [padded[i : i + height - (1 - height % 2) : 2, j : j + width - (1 - width % 2) : 2] for i, j in places]
+    return jnp.stack(nine, axis=-1).reshape(*nine[0].shape[:2], -1)
+
+
 class Convolutions(eqx.Module):
     """Pictures (height, width, channels), given flat: two strided 3×3 convolutions with ReLU, then a linear head.
 
@@ -37,10 +48,7 @@ class Convolutions(eqx.Module):
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         picture = x.reshape(self.shape)
         for layer in self.layers:
-            patches = jax.lax.conv_general_dilated_patches(
-                picture.transpose(2, 0, 1)[None], (3, 3), (2, 2), "SAME"
-            )  # (1, channels · 9, height, width)
-            picture = jax.nn.relu(jax.vmap(jax.vmap(layer))(patches[0].transpose(1, 2, 0)))
+            picture = jax.nn.relu(jax.vmap(jax.vmap(layer))(_patches(picture)))
         return self.head(picture.reshape(-1))
 
 
