@@ -1,7 +1,8 @@
 """Pages that mkdocs makes from the repository, so that no number and no line of code is typed twice.
 
 Made: the home page from README.md, results from results/, the tutorial from its notebook, a page for each method.
-In other pages `{{ source FILE:NAME }}` becomes the source of a function or class, `{{ rows }}` the table of all methods.
+In other pages `{{ source FILE:NAME }}` becomes the source of a function or class, `{{ rows }}` the table of all methods,
+`{{ options }}` that of all options.
 """
 
 import ast
@@ -16,7 +17,14 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
-SKILLS = {"coverage": "coverage", "spread_v": "velocity spread, m/s", "success": "places reached", "lgr_v": "LGR_v"}
+SHOWN = {
+    "env_success": "goals reached",
+    "env_success_end": "reached at the end",
+    "coverage": "coverage",
+    "spread_v": "velocity spread, m/s",
+    "success": "places reached",
+    "lgr_v": "LGR_v",
+}
 
 
 def on_config(config: Any) -> Any:
@@ -51,7 +59,23 @@ def folders() -> list[Path]:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = re.sub(r"^\{\{ source (\S+?)(?::(\w+))? \}\}$", lambda m: source(m[1], m[2]), markdown, flags=re.M)
+    markdown = markdown.replace("{{ options }}", options()) if "{{ options }}" in markdown else markdown
     return markdown.replace("{{ rows }}", rows())
+
+
+def options() -> str:
+    """Every option of training, as Python has it."""
+    from vgcrl.training.config import DEFAULTS, FIELDS
+    from vgcrl.training.fields import described, help_of, kind_of
+
+    def line(name: str) -> list[str]:
+        kind, default = kind_of(FIELDS[name]), DEFAULTS.get(name)
+        several = ", or several" if kind.several else ""
+        said = help_of(FIELDS[name]).replace("|", "\\|")
+        return [f"`{name}`", kind.each.__name__ + several, "" if default is None else f"`{default}`", said]
+
+    shown = [name for name, field in FIELDS.items() if not described(field).hidden]
+    return table(["option", "type", "unless told", "what it is"], [line(name) for name in shown])
 
 
 def source(path: str, name: str | None) -> str:
@@ -141,6 +165,6 @@ def run_section(path: Path) -> str:
     if "evaluations" not in run:
         return text
     last = run["evaluations"][-1]
-    shown = {key: head for key, head in SKILLS.items() if last["seeds"][0].get(key) is not None}
+    shown = {key: head for key, head in SHOWN.items() if last["seeds"][0].get(key) is not None}
     body = [[str(seed["seed"]), *(f"{seed[key]:.4g}" for key in shown)] for seed in last["seeds"]]
     return f"{text}\nAfter {last['step']:,} steps:\n\n{table(['seed', *shown.values()], body)}\n"

@@ -10,7 +10,8 @@ from vgcrl.cli import main
 from vgcrl.envs import pixels, pointmass
 from vgcrl.objective.distributions import GoalAmongDecoys, Implied
 from vgcrl.objective.goals import Visited, current
-from vgcrl.objective.networks import Convolutions, Linear
+from vgcrl.objective.networks import Linear
+from vgcrl.objective.pictures import Convolutions
 from vgcrl.objective.posteriors import POSTERIORS, Build
 from vgcrl.objective.posteriors.nonparametric import MEMORY
 from vgcrl.training.options import Options
@@ -93,9 +94,10 @@ def test_skill_dynamics_see_which_skill_moved_so():
     assert np.mean(jax.vmap(lambda x: q(x).mode())(x) == z) > 0.95
 
 
-def test_convolutions_are_convolutions():
-    net = Convolutions.init(KEY, (8, 8, 2), 5)
-    x = jnp.asarray(RNG.normal(size=(8, 8, 2)), jnp.float32)
+@pytest.mark.parametrize("shape", [(8, 8, 2), (7, 10, 1), (3, 5, 3)])
+def test_convolutions_are_convolutions(shape):
+    net = Convolutions.init(KEY, shape, 5)
+    x = jnp.asarray(RNG.normal(size=shape), jnp.float32)
     h = x.transpose(2, 0, 1)[None]
     for layer in net.layers:
         kernel = layer.weight.reshape(layer.weight.shape[0], -1, 3, 3)

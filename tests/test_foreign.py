@@ -237,7 +237,7 @@ def test_an_environment_broken_at_reset(monkeypatch):
     [
         ("Discrete", ["actions in MultiDiscrete([2 3])", "valid: Box or Discrete"]),
         ("Words", ["observations that are Sequence(", "valid: spaces of numbers"]),
-        ("Picture", ["observations that are pictures (8 × 9 × 3 bytes)", "valid: numbers"]),
+        ("Picture", ["observations that are pictures (8 × 9 × 3 bytes) beside others", "valid: a picture alone"]),
         ("Needy", ["Box9D is not installed", "pip install box9d"]),
         ("Faulty", ["cannot be built: RuntimeError: no licence"]),
         ("Quitter", ["cannot be built: SystemExit: 7"]),

@@ -1,6 +1,8 @@
 """Observations that are no arrays; environments that have goals of their own."""
 
 import json
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -111,3 +113,26 @@ def test_a_run_says_what_it_sees_and_how_often_it_succeeds(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert {0 <= row["env_success_end"] <= row["env_success"] <= 1 for row in record["seeds"]} == {True}
+
+
+def test_mazes_are_known_by_their_ids():
+    """gymnasium-robotics registers them when it is imported, which nobody has to know."""
+    pytest.importorskip("gymnasium_robotics")
+    words = "import sys; from vgcrl.envs import find; print(find('PointMaze_UMaze-v3').options['horizon'])"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("300\n", "")
+
+
+def test_defaults_of_goal_environments():
+    """Where goals are states; what is given stays, and what does not go with it is left out."""
+    usual = resolve(Options("gcrl", REACH))
+    assert (usual.posterior, usual.relabel_state, usual.relabel_fraction) == ("state-huber", "later", (0.8,))
+    assert usual.discount == 0.998
+    low, high = (
+        np.array(x)[list(usual.specification.goal)] for x in (usual.specification.low, usual.specification.high)
+    )
+    assert usual.sigma == pytest.approx(np.mean(high - low) / 6, rel=0.05)
+    asked = resolve(Options("gcrl", REACH, posterior="state-fixed", discount=0.9, relabel="none", sigma=2.0))
+    assert (asked.posterior, asked.discount, asked.relabel_state, asked.sigma) == ("state-fixed", 0.9, "final", 2.0)
+    assert resolve(Options("gcrl", REACH, critic="successor")).posterior == "state-fixed"
+    assert resolve(Options("diayn", REACH)).discount == 0.99

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from vgcrl.cli import COMMANDS, main
+from vgcrl.cli.plain_help import plain_help, read_plain_help
 from vgcrl.training.config import FIELDS
 from vgcrl.training.fields import described
 from vgcrl.training.option_groups import GROUPS
@@ -29,10 +30,14 @@ def helped(capsys, *words):
     return " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("words", [[], ["resume"], ["bench"]], ids=["vgcrl", "resume", "bench"])
+@pytest.mark.parametrize("words", [[], ["resume"], ["train"], ["bench"]], ids=["vgcrl", "resume", "train", "bench"])
 def test_help_does_not_wait_for_jax(words):
     done = subprocess.run([sys.executable, "-c", WITHOUT_JAX, *words, "--help"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_plain_help_is_as_the_options_say():
+    assert read_plain_help() == plain_help(), "the options have changed: python tools/write_help.py"
 
 
 def test_every_option_is_in_one_group():

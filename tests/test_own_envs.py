@@ -16,7 +16,7 @@ from vgcrl.envs import find, own
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
-from vgcrl.use.api import to_options
+from vgcrl.use.given import to_options
 
 SHIP = "foreign_envs:Ship"
 

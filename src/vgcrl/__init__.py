@@ -5,10 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vgcrl.errors import UsageError
+    from vgcrl.experiments.reports import report
+    from vgcrl.show.watch import explore
     from vgcrl.training.run_folder import Run
-    from vgcrl.use.api import Policy, evaluate, lgr, load, make, resume, stop_when, train
+    from vgcrl.use.api import evaluate, load, make, resume, train
+    from vgcrl.use.callbacks import stop_when
     from vgcrl.use.compiled import compile
+    from vgcrl.use.policy import Policy
     from vgcrl.use.register import register_env, register_method, register_posterior
+    from vgcrl.use.scoring import lgr
 
 __all__ = [
     "Policy",
@@ -16,20 +21,33 @@ __all__ = [
     "UsageError",
     "compile",
     "evaluate",
+    "explore",
     "lgr",
     "load",
     "make",
     "register_env",
     "register_method",
     "register_posterior",
+    "report",
     "resume",
     "stop_when",
     "train",
 ]
 __version__ = "0.2.0"
 
-_ELSEWHERE = {"UsageError": "errors", "Run": "training.run_folder", "compile": "use.compiled"}
-_ELSEWHERE |= dict.fromkeys(("register_env", "register_method", "register_posterior"), "use.register")
+_ELSEWHERE = {
+    "Policy": "use.policy",
+    "Run": "training.run_folder",
+    "UsageError": "errors",
+    "compile": "use.compiled",
+    "explore": "show.watch",
+    "lgr": "use.scoring",
+    "register_env": "use.register",
+    "register_method": "use.register",
+    "register_posterior": "use.register",
+    "report": "experiments.reports",
+    "stop_when": "use.callbacks",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,7 @@
 """Errors that are shown as one line, with exit code 2: a user's input, or a user's environment."""
 
 import difflib
+import importlib.util
 import json
 from collections.abc import Iterable
 from importlib import metadata
@@ -36,3 +37,14 @@ def install(extra: str) -> str:
         return f"pip install {editable}'{unquote(urlsplit(url).path)}[{extra}]'"
     tool = origin.get("vcs_info", {}).get("vcs")
     return f"pip install 'vgcrl[{extra}]{' @ ' if url else ''}{f'{tool}+' if tool else ''}{url}'"
+
+
+def missing_for_reports() -> list[str]:
+    """Packages that reports need and that are not there."""
+    return [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+
+
+def need_report(command: str) -> None:
+    missing = missing_for_reports()
+    if missing:
+        raise UsageError(f"{command} needs {', '.join(missing)}; valid: {install('report')}")

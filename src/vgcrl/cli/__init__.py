@@ -6,12 +6,14 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vgcrl.cli.commands import COMMANDS, options_of, say
 from vgcrl.cli.parser import parser
+from vgcrl.cli.plain_help import PLAIN
 from vgcrl.errors import Broken, UsageError, hint
 from vgcrl.training.fields import one_of
 
@@ -26,8 +28,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     for word in arguments:
         if re.fullmatch("--[a-z-]+=--", word):  # which argparse takes for the end of the options
             raise UsageError(f"{word.removesuffix('=--')} '--' is not valid; valid: a value that is not --")
-    usual = _values_for([word for word in arguments if word not in HELP]) if _asks_for_help(arguments) else None
-    top = parser(arguments[0], usual)
+    top = parser(arguments[0], _values_for(arguments) if _asks_for_help(arguments) else None)
     args, unknown = top.parse_known_args(arguments)
     args.words = arguments
     if unknown:
@@ -42,11 +43,14 @@ def _asks_for_help(arguments: list[str]) -> bool:
     return arguments[0] == "train" and any(word in arguments for word in HELP)
 
 
-def _values_for(arguments: list[str]) -> dict[str, Any]:
-    """What `train` with these arguments would use."""
+def _values_for(arguments: list[str]) -> Mapping[str, Any]:
+    """What `train` with these arguments would use; where there are none, only that it is the plain one."""
+    asked = [word for word in arguments if word not in HELP]
+    if asked == ["train"]:
+        return PLAIN
     from vgcrl.training.option_groups import values_for
 
-    args = parse(arguments)
+    args = parse(asked)
     _import_named(args)
     return values_for(options_of(args))
 

@@ -1,7 +1,6 @@
 """What each command does, from parsed arguments to an exit code."""
 
 import argparse
-import importlib.util
 import shlex
 import sys
 from collections.abc import Generator
@@ -9,7 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgcrl.errors import UsageError, install
+from vgcrl.errors import UsageError, install, missing_for_reports, need_report
 from vgcrl.training.fields import flag, kind_of, one_of
 
 if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
@@ -41,15 +40,18 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _finish(run: Any) -> int:
+def _finish(run: Any, enough: bool) -> int:
+    """What was reached; `enough` where it was stopped because that was what was asked for."""
     mean = run.last.get("mean", {})
     names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
     shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
     say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
-        say(f"stopped and saved; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
+        why = ", as --stop-when asks" if enough else ""
+        say(f"stopped and saved{why}; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
+    if run.interrupted and not enough:
         return 130
-    if not _missing():
+    if not missing_for_reports():
         from vgcrl.show.report import run_page, write
 
         page = _page_beside(run)
@@ -79,15 +81,22 @@ def options_of(args: argparse.Namespace) -> "Options":
 
 
 def _train(args: argparse.Namespace) -> int:
+    from vgcrl.training.resolve import resolve
     from vgcrl.training.trainer import start
+    from vgcrl.use.callbacks import watching
 
-    return _finish(start(options_of(args), args.out))
+    options = options_of(args)
+    with watching(lambda: resolve(options), stop=args.stop_when, wandb=args.wandb) as watch:
+        return _finish(start(options, args.out, callback=watch), watch.stopped)
 
 
 def _resume(args: argparse.Namespace) -> int:
+    from vgcrl.training.run_folder import read_config
     from vgcrl.training.trainer import resume
+    from vgcrl.use.callbacks import watching
 
-    return _finish(resume(args.dir, args.steps))
+    with watching(lambda: read_config(args.dir), stop=args.stop_when, wandb=args.wandb) as watch:
+        return _finish(resume(args.dir, args.steps, callback=watch), watch.stopped)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
@@ -130,25 +139,14 @@ def _print_experts(found: "Experts", where: str) -> None:
 
 
 def _explore(args: argparse.Namespace) -> int:
-    from vgcrl.show.explorer import explore
-    from vgcrl.use.policies import card, folder_of, is_shipped
+    from vgcrl.show.watch import explore
 
-    folder, out, facts = folder_of(args.run), args.out, {}
-    if is_shipped(folder):
-        told = card(folder.name)
-        facts = {"name": folder.name, **{k: told[k] for k in ("about", "command", "measured")}}
-        out = out or Path(f"{folder.name}.html")
-    path = explore(folder, out, say, **facts)
-    print(f"page: {path}")
-    if args.open:
-        import webbrowser
-
-        webbrowser.open(path.absolute().as_uri())
+    print(f"page: {explore(args.run, out=args.out, open=args.open)}")
     return 0
 
 
 def _film(args: argparse.Namespace) -> int:
-    _need_report("film")
+    need_report("film")
     if args.skills is not None and args.goal is not None:
         raise UsageError("--skills and --goal exclude each other; valid: one of them")
     from vgcrl.show.film import Request, film, to_tensorboard
@@ -166,23 +164,10 @@ def _film(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    _need_report("report")
-    from vgcrl.experiments import read_page
-    from vgcrl.show.report import run_page, write
+    from vgcrl.experiments.reports import report
 
-    pages = [(read_page if (d / "result.json").exists() else run_page)(d) for d in args.dirs]
-    print(write(pages, args.out or args.dirs[0] / "report.html", follow=args.out is not None))
+    print(report(*args.dirs, out=args.out))
     return 0
-
-
-def _missing() -> list[str]:
-    return [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
-
-
-def _need_report(command: str) -> None:
-    missing = _missing()
-    if missing:
-        raise UsageError(f"{command} needs {', '.join(missing)}; valid: {install('report')}")
 
 
 def _print_table(columns: list[str], rows: list[list[str]]) -> None:
@@ -204,8 +189,8 @@ def _list(args: argparse.Namespace) -> int:
         rows = [[n, " ".join(map(flag, row.options)), row.describe] for n, row in ENVS.items()]
         _print_table(["env", "options", "what it is"], rows)
     if args.what == "experiments":
-        _need_report("list experiments")
-    if args.what in (None, "experiments") and not _missing():
+        need_report("list experiments")
+    if args.what in (None, "experiments") and not missing_for_reports():
         from vgcrl.experiments import EXPERIMENTS
 
         _print_table(["experiment", "claim"], [[n, e.claim] for n, e in EXPERIMENTS.items()])
@@ -248,7 +233,7 @@ def _values(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    _need_report("sweep")
+    need_report("sweep")
     from vgcrl.experiments.sweep import Ask, plan, sweep
 
     one_of("--search", args.search, SEARCHES)
@@ -272,7 +257,7 @@ def _check_minutes(minutes: float | None) -> None:
 
 
 def _reproduce(args: argparse.Namespace) -> int:
-    _need_report("reproduce")
+    need_report("reproduce")
     from vgcrl.experiments import EXPERIMENTS, Request, reproduce
 
     one_of("experiment", args.name, [*EXPERIMENTS, "all"])
@@ -293,7 +278,7 @@ def _bench(args: argparse.Namespace) -> int:
     if not 0 < args.seconds <= 3600:
         raise UsageError(f"--seconds {args.seconds:g} is out of range; valid: a positive number up to 3600")
     if args.plot:
-        _need_report("bench --plot")
+        need_report("bench --plot")
         if args.plot.suffix not in (".png", ".svg") or not args.plot.absolute().parent.is_dir():
             raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg in a folder that exists")
     from vgcrl.bench.speeds import bench

@@ -5,14 +5,11 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from vgcrl.cli.plain_help import PLAIN, read_plain_help
 from vgcrl.errors import UsageError
-from vgcrl.training.fields import EPISODES, LARGEST, Kind, described, flag, help_of, kind_of, spoken
-
-if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
-    pass
-
+from vgcrl.training.fields import EPISODES, LARGEST, HelpLine, Kind, flag, kind_of
 
 SEARCHES = ("random", "asha", "optuna")
 
@@ -68,30 +65,32 @@ def _add_options(
     parser: argparse.ArgumentParser, usual: Mapping[str, Any], fixed: tuple[str, ...] = (), raw: bool = False
 ) -> None:
     """Every option that is not fixed, in groups; `usual` are the values unless told. Where `raw`, as text."""
-    from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
-    from vgcrl.training.option_groups import GROUPS
+    from vgcrl.training.config import FIELDS
+    from vgcrl.training.option_groups import help_lines
 
-    defaults = DEFAULTS | dict(usual)
-    for title, names in GROUPS.items():
+    for title, lines in help_lines(usual).items():
         group = parser.add_argument_group(title)
-        for name in (name for name in names if name not in fixed):
-            field = FIELDS[name]
-            help = help_of(field) + ("" if defaults.get(name) is None else f" [{_brief(spoken(defaults[name]))}]")
-            if name in KNOBS:
-                help += "; several values, separated by commas, are run side by side"
-            if name == "method":
-                group.add_argument("method", nargs="?", metavar="METHOD", help=help)
-                continue
-            metavar, kind = described(field).metavar or name.split("_")[-1].upper(), kind_of(field)
-            if kind.several and kind.each is str and not raw:  # may hold commas
-                group.add_argument(flag(name), action="append", metavar=metavar, help=help)
+        for line in (line for line in lines if line.name not in fixed):
+            kind = kind_of(FIELDS[line.name])
+            if kind.several and kind.each is str and not raw and line.name != "method":  # may hold commas
+                group.add_argument(flag(line.name), action="append", metavar=line.metavar, help=line.help)
             else:
-                group.add_argument(flag(name), type=str if raw else parser_of(kind), metavar=metavar, help=help)
+                _add_line(group, line, str if raw else parser_of(kind))
 
 
-def _brief(text: str) -> str:
-    """A long list by its first and last."""
-    return text if len(text) <= 30 else f"{text[:6]}…{text[text.rindex(',') :]}" if "," in text else text
+def _add_line(group: argparse._ArgumentGroup, line: HelpLine, kind: Callable[[str], Any] = str) -> None:
+    if line.name == "method":
+        group.add_argument("method", nargs="?", metavar="METHOD", help=line.help)
+    else:
+        group.add_argument(flag(line.name), type=kind, metavar=line.metavar, help=line.help)
+
+
+def _add_plain_options(parser: argparse.ArgumentParser) -> None:
+    """As `vgcrl train --help` shows them where nothing else is asked: without JAX, whose import takes seconds."""
+    for title, lines in read_plain_help().items():
+        group = parser.add_argument_group(title)
+        for line in lines:
+            _add_line(group, line)
 
 
 def _whole(text: str, most: int = LARGEST) -> int:
@@ -108,6 +107,13 @@ def _add_ray(parser: argparse.ArgumentParser) -> None:
     ray.add_argument("--gpus", type=PARSERS[float], metavar="N", help="of each program, e.g. 0.5 [1 if there are any]")
     ray.add_argument("--cpus", type=PARSERS[float], metavar="N", help="cores that each program is counted for [1]")
     ray.add_argument("--storage", metavar="URL", help="where all nodes keep their programs, e.g. s3://… [--out]")
+
+
+def _add_watching(group: argparse._ActionsContainer) -> None:
+    """What is asked of every evaluation."""
+    stop = "stop and save where the mean of a metric has come so far, e.g. 'lgr_z>=0.95' or 'lgr_s<=0.1'"
+    group.add_argument("--stop-when", metavar="METRIC>=X", help=stop)
+    group.add_argument("--wandb", metavar="PROJECT", help="log evaluations to Weights & Biases too")
 
 
 _AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
@@ -145,13 +151,17 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
     train.formatter_class = argparse.RawDescriptionHelpFormatter
     if usual:
         train.description = f"{train.description}\nin brackets: the values for {usual['method']} on {usual['env']}"
-    if asked in (None, "train"):
+    if usual is PLAIN:
+        _add_plain_options(train)
+    elif asked in (None, "train"):
         _add_options(train, usual or {})
     output = train.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
     resume = command("resume", "continue exactly where a run stopped or was killed")
     resume.add_argument("dir", type=Path, metavar="DIR")
     resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
+    for made in (output, resume):
+        _add_watching(made)
     evaluate = command("evaluate", "measure a run on held-out episodes")
     evaluate.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
     evaluate.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")

@@ -135,7 +135,7 @@ def find(name: str) -> EnvRow:
     function `package.module:Name`."""
     if name in ENVS:
         return ENVS[name]
-    known = gymnasium_engine.ids()
+    known = gymnasium_engine.ids(name)
     if ":" in name or name in known or own.is_given(name) or (not known and re.search(r"-v\d+$", name)):
         return EnvRow(
             {"gymnasium": Engine(False, partial(gymnasium_engine.Foreign, name), GYMNASIUM)},

@@ -20,11 +20,14 @@ from vgcrl.objective.types import EnvSpec, Step
 UNBOUNDED = 1e6  # environments often write some large number for a bound that is not there
 
 
-def ids() -> list[str]:
+def ids(wanted: str = "") -> list[str]:
+    """All that are registered, with those of gymnasium-robotics where the one that is wanted is not."""
     try:
         import gymnasium
     except ImportError:
         return []
+    if wanted and wanted not in gymnasium.registry:
+        modules.import_robotics()
     return list(gymnasium.registry)
 
 
@@ -149,6 +152,8 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         goal=seen.goal,
         first_action=first,
         remark=seen.remark,
+        image=seen.image,
+        pixels=bool(seen.image),
     )
 
 

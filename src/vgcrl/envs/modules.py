@@ -7,10 +7,12 @@ folder around it may be anyone's.
 
 import functools
 import importlib
+import io
 import os
 import sys
+import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, suppress
 from importlib.machinery import all_suffixes
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -53,6 +55,15 @@ def _import(module: str, option: str, valid: str) -> None:
     except (Exception, SystemExit) as error:
         what = f"{told(error)}{place_of(error)}"
         raise UsageError(f"{option}: {module!r} cannot be imported ({what}); valid: {valid}") from error
+
+
+@functools.cache
+def import_robotics() -> None:
+    """gymnasium-robotics, where it is installed: its mazes and arms are registered when it is imported, and Gymnasium
+    does not import it by itself."""
+    with _only(installed_paths()), suppress(ImportError), warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        importlib.import_module("gymnasium_robotics")
 
 
 @functools.cache

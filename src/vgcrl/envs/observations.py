@@ -2,6 +2,7 @@
 
 Of a goal environment (a Dict of observation, achieved_goal and desired_goal) the vector is the observation and then the
 achieved goal, which is what q sees. The desired goal is left out: the goal pursued is told beside the observation.
+Pictures, bytes of three dimensions, become numbers from 0 to 1, row by row, with the channels last.
 """
 
 import textwrap
@@ -21,6 +22,7 @@ class Flat(NamedTuple):
     flatten: Callable[[Any], np.ndarray]  # an observation -> (obs_dim,)
     goal: tuple[int, ...]  # where in it the achieved goal is, of a goal environment
     remark: str  # what a user should know of it
+    image: tuple[int, ...] = ()  # height, width and channels, of a picture
 
 
 class NotNumbers(Exception):
@@ -33,9 +35,40 @@ def is_goal_space(space: Any) -> bool:
     return isinstance(space, Dict) and set(space) == GOAL_KEYS
 
 
+def is_picture(space: Any) -> bool:
+    from gymnasium.spaces import Box
+
+    return isinstance(space, Box) and len(space.shape) == 3 and space.dtype == np.uint8
+
+
+def to_numbers(pictures: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Pictures of the shape that an environment gives them, or a batch, as (…, height · width · channels) numbers."""
+    last = np.moveaxis(pictures, -3, -1) if _channels_first(shape) else pictures
+    return last.reshape(*pictures.shape[:-3], -1).astype(np.float32) / np.float32(255)
+
+
+def _channels_first(shape: tuple[int, ...]) -> bool:
+    """There are fewer channels than rows or columns."""
+    return shape[0] < shape[2]
+
+
+def _picture(space: Any) -> Flat:
+    shape = space.shape
+    image = (*shape[1:], shape[0]) if _channels_first(shape) else shape
+    size = int(np.prod(shape))
+    said = f"pictures of {' × '.join(map(str, image))} bytes, seen as numbers from 0 to 1"
+
+    def flatten(obs: Any) -> np.ndarray:
+        return to_numbers(np.asarray(obs).reshape(shape), shape)
+
+    return Flat(np.zeros(size), np.ones(size), flatten, (), said, image)
+
+
 def flat(space: Any) -> Flat:
     from gymnasium import spaces
 
+    if is_picture(space):
+        return _picture(space)
     _check(space)
     if isinstance(space, spaces.Box):
         return Flat(space.low.ravel(), space.high.ravel(), np.ravel, (), "")
@@ -59,18 +92,16 @@ def _goal(space: Any) -> Flat:
         each = (obs["observation"], obs["achieved_goal"])
         return np.concatenate([np.asarray(spaces.flatten(part, x)) for part, x in zip(parts, each, strict=True)])
 
-    return Flat(*(np.concatenate([getattr(box, end) for box in boxes]) for end in ("low", "high")), flatten, goal, said)
+    low, high = (np.concatenate([getattr(box, end) for box in boxes]) for end in ("low", "high"))
+    return Flat(low, high, flatten, goal, said)
 
 
 def _check(space: Any) -> None:
-    from gymnasium import spaces
 
     for part in _parts(space):
-        if isinstance(part, spaces.Box) and len(part.shape) == 3 and part.dtype == np.uint8:
+        if is_picture(part):
             size = " × ".join(map(str, part.shape))
-            raise NotNumbers(
-                f"pictures ({size} bytes), which no network here takes; valid: numbers that tell the state"
-            )
+            raise NotNumbers(f"pictures ({size} bytes) beside others; valid: a picture alone, or numbers alone")
     if not space.is_np_flattenable:
         raise NotNumbers(f"{textwrap.shorten(str(space), 100)}; valid: spaces of numbers, and Dict and Tuple of them")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vgcrl.envs import modules
 from vgcrl.envs.contract import told
 from vgcrl.errors import UsageError
 
@@ -35,6 +36,8 @@ def factory(name: str) -> Callable[..., Any] | None:
         return _FACTORIES[name]
     module, colon, attribute = name.rpartition(":")
     if not colon:
+        if name not in gymnasium.registry:
+            modules.import_robotics()
         return None
     found = importlib.import_module(module)  # which may register the id
     if attribute in gymnasium.registry:

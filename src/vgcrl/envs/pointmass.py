@@ -93,7 +93,7 @@ def pointmass(dims: int = 2, wind: tuple[float, ...] | None = None, horizon: int
     def step(sim: PointState, action: Array, key: Array) -> tuple[PointState, Array, Array]:
         force = GEAR * jnp.clip(action, -1.0, 1.0)
         if wind:
-            force = force + jnp.asarray(wind) * jax.random.uniform(key, (dims,), minval=-1.0, maxval=1.0)
+            force = force + jnp.asarray(wind, jnp.float32) * jax.random.uniform(key, (dims,), minval=-1.0, maxval=1.0)
         sim = physics(sim, force)
         return sim, observe(sim), jnp.zeros((), bool)
 

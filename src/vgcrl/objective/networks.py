@@ -161,31 +161,3 @@ class MLP(eqx.Module):
         for layer in hidden:
             x = jax.nn.relu(layer(x))
         return head(x)
-
-
-class Convolutions(eqx.Module):
-    """Pictures (height, width, channels), given flat: two strided 3×3 convolutions with ReLU, then a linear head.
-
-    A convolution is a linear layer on patches, so that whatever a layer can do, it can do here.
-    """
-
-    layers: tuple[Any, ...]
-    head: Any
-    shape: tuple[int, ...] = eqx.field(static=True)
-
-    @staticmethod
-    def init(key: Key[Array, ""], shape: tuple[int, ...], out: int, layer: Callable = Linear) -> "Convolutions":
-        height, width, channels = shape
-        first, second, last = jax.random.split(key, 3)
-        flat = -(-height // 4) * -(-width // 4) * 32
-        layers = dense(first, (9 * channels, 16), layer) + dense(second, (9 * 16, 32), layer)
-        return Convolutions(layers, dense(last, (flat, out), layer)[0], shape)
-
-    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
-        picture = x.reshape(self.shape)
-        for layer in self.layers:
-            patches = jax.lax.conv_general_dilated_patches(
-                picture.transpose(2, 0, 1)[None], (3, 3), (2, 2), "SAME"
-            )  # (1, channels · 9, height, width)
-            picture = jax.nn.relu(jax.vmap(jax.vmap(layer))(patches[0].transpose(1, 2, 0)))
-        return self.head(picture.reshape(-1))

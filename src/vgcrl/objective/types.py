@@ -63,6 +63,7 @@ class EnvSpec(NamedTuple):
     place: tuple[int, ...] = ()  # where on the ground it is, in metres
     goal: tuple[int, ...] = ()  # of a goal environment, the achieved goal
     first_action: int | None = None  # the number of the first action, where one of `action_dim` is chosen
+    pixels: bool = False  # observations are bytes, seen as numbers from 0 to 1, and kept as bytes
     remark: str = ""  # what a user should know of how it is seen
 
     def scale(self, action: Any) -> Any:

@@ -17,6 +17,7 @@ from vgcrl.errors import UsageError
 from vgcrl.objective.learner import CRITICS, REWARDS
 from vgcrl.objective.methods import METHODS
 from vgcrl.objective.networks import INPUTS
+from vgcrl.objective.pictures import ENCODERS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
 from vgcrl.training.fields import EPISODES, HUGE, check, kind_of, option, spoken
@@ -105,6 +106,11 @@ class Config:
     )
     relative_goals: bool = option(
         "policy and critics see how far a goal is from the state, not where it is, nor a body's place: yes|no", False
+    )
+    encoder: str = option(
+        "pictures as policy, critics and q see them: {choices}; auto is conv where observations are bytes",
+        "auto",
+        choices=("auto", *ENCODERS),
     )
     inputs: str = option("observations and goals as policy and critics see them: {choices}", "raw", choices=INPUTS)
     batch: int = option("transitions per update", least=1, most=2**20)

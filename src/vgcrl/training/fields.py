@@ -25,6 +25,14 @@ class Option(NamedTuple):
     hidden: bool  # found out, not asked for
 
 
+class HelpLine(NamedTuple):
+    """An option as `--help` shows it."""
+
+    name: str
+    metavar: str
+    help: str  # with the value unless told
+
+
 class Kind(NamedTuple):
     """Type of a field: of each value, whether there are several, and whether None says that it does not apply."""
 

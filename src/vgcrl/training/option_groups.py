@@ -1,8 +1,11 @@
 """Options of a run in the groups that `vgcrl train --help` shows, and the values that it would use."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
+from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
+from vgcrl.training.fields import HelpLine, described, help_of, spoken
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -16,7 +19,7 @@ GROUPS = {
         *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "reward", "critic", "gpi"),
     ),
     "learning": (
-        *("steps", "seeds", "seed", "hidden", "inputs", "batch", "learning_rate", "posterior_learning_rate"),
+        *("steps", "seeds", "seed", "hidden", "encoder", "inputs", "batch", "learning_rate", "posterior_learning_rate"),
         *("discount", "target_rate", "initial_alpha", "target_entropy", "updates_per_step", "random_steps", "replay"),
     ),
     "evaluation": ("evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every"),
@@ -26,3 +29,20 @@ GROUPS = {
 def values_for(given: Options) -> dict[str, Any]:
     """Every option as a run with those given would have it."""
     return dataclasses.asdict(resolve(given))
+
+
+def help_lines(usual: Mapping[str, Any]) -> dict[str, list[HelpLine]]:
+    """Every option by its group; `usual` are the values unless told."""
+    values = DEFAULTS | dict(usual)
+    return {title: [_line(name, values.get(name)) for name in names] for title, names in GROUPS.items()}
+
+
+def _line(name: str, value: Any) -> HelpLine:
+    help = help_of(FIELDS[name]) + ("" if value is None else f" [{_brief(spoken(value))}]")
+    several = "; several values, separated by commas, are run side by side" if name in KNOBS else ""
+    return HelpLine(name, described(FIELDS[name]).metavar or name.split("_")[-1].upper(), help + several)
+
+
+def _brief(text: str) -> str:
+    """A long list by its first and last."""
+    return text if len(text) <= 30 else f"{text[:6]}…{text[text.rindex(',') :]}" if "," in text else text

@@ -5,7 +5,9 @@ device learns; what is computed does not depend on whether it does. Each part is
 over (setting, seed). The clock is not batched, so the branch between collecting only and learning stays a branch.
 """
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +25,8 @@ from vgcrl.objective.agents.sac_discrete import sac_discrete
 from vgcrl.objective.goals import GoalSpace, current
 from vgcrl.objective.learner import LearnerState
 from vgcrl.objective.methods import METHODS
-from vgcrl.objective.networks import INPUTS, Linear, Spectral
+from vgcrl.objective.networks import INPUTS, MLP, Linear, Spectral
+from vgcrl.objective.pictures import PictureMLP
 from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView, Standardiser
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs, Step, Transition, key_of_seed
@@ -74,6 +77,15 @@ class Components(NamedTuple):
     updates: int
 
 
+def network(config: Config, spec: EnvSpec, goal_dim: int, width: int) -> Callable:
+    """What makes a network that sees `width` numbers, which may be pictures, and then a goal, which may be one too."""
+    if config.encoder != "conv":
+        return MLP.init
+    size = math.prod(spec.image)
+    pictures = width // size + (goal_dim == size)
+    return partial(PictureMLP.init, shape=spec.image, pictures=pictures)
+
+
 def build_components(config: Config) -> Components:
     spec = config.specification
     features = config.feature_indices(spec)
@@ -95,6 +107,7 @@ def build_components(config: Config) -> Components:
         scale=INPUTS[config.inputs],
         relative=features if config.relative_goals else (),
         unseen=spec.place if config.relative_goals else (),
+        network=network(config, spec, goals.dim, spec.obs_dim),
     )
     return Components(config, spec, features, goals, agent, *config.schedule)
 
@@ -108,7 +121,9 @@ def posterior(p: Components, key: Key[Array, ""], knobs: Knobs) -> PosteriorView
     layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
     seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
     inputs = seen[METHODS[c.method].posterior_input]
-    build = Build(inputs, c.goal_dim, c.hidden, layer, c.sigma, c.components, KAPPA, p.spec.image, p.goals.log_prob)
+    net = network(c, p.spec, 0, len(p.features))
+    facts = c.sigma, c.components, KAPPA, p.spec.image, p.goals.log_prob
+    build = Build(inputs, c.goal_dim, c.hidden, layer, *facts, network=net)
     standard = Standardiser.init(len(p.features)) if c.posterior_features == "standard" else None
     return PosteriorView(
         POSTERIORS[c.posterior](key, build), p.features, METHODS[c.method].posterior_input, p.spec.action_dim, standard
@@ -125,7 +140,7 @@ def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "e
     scene = Scene(env, obs, sample_goals(current(p.goals, state.q), key_goals, count))
     action, terminal = jnp.zeros((count, p.spec.action_dim)), jnp.zeros(count, bool)
     example = Transition(obs, action, obs, scene.z, terminal)
-    buffer = replay.init(example, p.config.rows, p.spec.horizon)
+    buffer = replay.init(example, p.config.rows, p.spec.horizon, p.spec.pixels)
     info = {name: jnp.zeros(()) for name in learner.TOLD}
     return RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), info)
 

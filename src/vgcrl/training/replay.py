@@ -4,6 +4,8 @@ A row holds an observation and what was done there; its successor is the next ro
 steps takes n + 1 rows, the last of which holds only the final observation: so the true successor of
 the last step is kept, apart from the observation after the reset. Whole episodes are evicted.
 
+Observations that came as bytes, numbers k/255, are kept as bytes.
+
 `link` finds the ends of the episode of any row. In an episode's first row it is the number of steps
 so far, in later rows minus the distance to the first, in a row where no step starts 0.
 """
@@ -22,7 +24,7 @@ _TRIES = 4
 
 
 class Replay(NamedTuple):
-    obs: Float[Array, "row env obs"]
+    obs: Shaped[Array, "row env obs"]  # numbers, or bytes
     action: Float[Array, "row env action"]
     z: Shaped[Array, " row env *goal"]
     terminal: Bool[Array, "row env"]
@@ -37,8 +39,8 @@ def rows_needed(horizon: int) -> int:
     return 2 * (horizon + 1) + 2
 
 
-def init(example: Transition, rows: int, horizon: int) -> Replay:
-    """`example` is one step of all environments."""
+def init(example: Transition, rows: int, horizon: int, pixels: bool = False) -> Replay:
+    """`example` is one step of all environments; `pixels` where its observations are kept as bytes."""
     count = example.terminal.shape[0]
     if rows < rows_needed(horizon):
         raise ValueError(f"replay of {rows} rows per environment is less than {rows_needed(horizon)}")
@@ -48,7 +50,8 @@ def init(example: Transition, rows: int, horizon: int) -> Replay:
 
     link = jnp.zeros((rows, count), jnp.int16 if horizon < 2**15 else jnp.int32)
     counter = jnp.zeros(count, jnp.int32)
-    columns = (store(x) for x in (example.obs, example.action, example.z, example.terminal))
+    obs = example.obs.astype(jnp.uint8) if pixels else example.obs
+    columns = (store(x) for x in (obs, example.action, example.z, example.terminal))
     return Replay(*columns, link, counter, counter, counter)
 
 
@@ -62,10 +65,13 @@ def add(replay: Replay, step: Transition, last: Bool[Array, " env"]) -> Replay:
     oldest_length = replay.link[replay.oldest % rows, env].astype(jnp.int32)
     oldest = jnp.where(full, replay.oldest + oldest_length + 1, replay.oldest)
 
+    def kept(obs: Float[Array, "env obs"]) -> Shaped[Array, "env obs"]:
+        return jnp.round(obs * 255).astype(jnp.uint8) if replay.obs.dtype == jnp.uint8 else obs
+
     so_far = (head - start).astype(replay.link.dtype)
     link = replay.link.at[here, env].set(-so_far).at[first, env].set(so_far + 1).at[after, env].set(0)
     return Replay(
-        obs=replay.obs.at[here, env].set(step.obs).at[after, env].set(step.next_obs),
+        obs=replay.obs.at[here, env].set(kept(step.obs)).at[after, env].set(kept(step.next_obs)),
         action=replay.action.at[here, env].set(step.action),
         z=replay.z.at[here, env].set(step.z),
         terminal=replay.terminal.at[here, env].set(step.terminal),
@@ -110,11 +116,16 @@ def sample(
         "episode": lambda: first + below(bits[1], final - first + 1),
     }
     here = row % rows
+
+    def seen(rows: Int[Array, " batch"]) -> Float[Array, "batch obs"]:
+        obs = replay.obs[rows, env]
+        return obs.astype(jnp.float32) / 255 if obs.dtype == jnp.uint8 else obs
+
     step = Transition(
-        obs=replay.obs[here, env],
+        obs=seen(here),
         action=replay.action[here, env],
-        next_obs=replay.obs[(row + 1) % rows, env],
+        next_obs=seen((row + 1) % rows),
         z=replay.z[here, env],
         terminal=replay.terminal[here, env],
     )
-    return step, replay.obs[places[later]() % rows, env]
+    return step, seen(places[later]() % rows)

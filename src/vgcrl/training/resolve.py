@@ -18,7 +18,19 @@ from vgcrl.training.fields import LARGEST, flag
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
+# Of goal environments: small networks that learn fast, a long view; goals that the same episode reached later
+GOAL_ENVS: dict[str, Any] = {
+    "steps": 100_000,
+    "hidden": (128, 128),
+    "learning_rate": (1e-3,),
+    "random_steps": 3_000,
+    "discount": 0.998,
+    "initial_alpha": 0.1,
+    "evaluate_episodes": 25,
+}
+HINDSIGHT: dict[str, Any] = {"relabel_state": "later", "relabel_fraction": (0.8,)}
 CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
+PICTURES = 100_000  # of observations that are pictures, so many are kept unless told
 Values = dict[str, Any]  # name of an option -> its value
 
 
@@ -33,12 +45,16 @@ def resolve(given: Options) -> Config:
     env_options = _env_options(given, usual, always["env"], row, engine)
     values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}
     spec = specification(values["env"], engine, **env_options)
+    values |= _goal_env_defaults(given, method, spec)
     values = _method_defaults(values, method, spec) | values
     _check_goal_range(values, method)
     spec = with_range(spec, feature_indices(values["features"], spec), values["goal_range"])
     values = _learning_defaults(values, method, spec) | values
+    values["encoder"] = _encoder(values, spec)
     _check_method(values, method, spec)
     _check_swept(values)
+    if spec.pixels and "replay" not in given:
+        values["replay"] = min(values["replay"], PICTURES)
     values["replay"] = _replay(given, values, spec.horizon)
     values = {"evaluate_every": _evaluate_every(values, row.engines[engine].native, spec.horizon)} | values
     values["plugins"] = modules.owners(**{name: values[name] for name in ("method", "posterior", "env")})
@@ -100,6 +116,20 @@ def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> tuple[int,
     return spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
 
 
+def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec) -> Values:
+    """Of goal environments whose goals are pursued as states: the scale of q is a sixth of the goals' range, and beyond
+    it the reward is linear in the distance, so that a detour around a wall pays."""
+    if not spec.goal or not method.bounded or _without_range(spec, spec.goal):
+        return {}
+    width = sum(spec.high[i] - spec.low[i] for i in spec.goal) / len(spec.goal)
+    usual = GOAL_ENVS | {"sigma": float(f"{width / 6:.2g}")}
+    if given.get("relabel") != "none":
+        usual |= HINDSIGHT
+    if "state-huber" in method.posteriors and given.get("critic") != "successor":
+        usual |= {"posterior": "state-huber"}
+    return {name: x for name, x in usual.items() if name not in given}
+
+
 def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
     ranged = values["goal_range"] is not None
     features = values.get("features", ",".join(map(str, _default_features(method, spec, ranged))))
@@ -118,6 +148,17 @@ def _learning_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
         "posterior_learning_rate": tuple(method.posterior_rate * x for x in values["learning_rate"]),
         "target_entropy": -spec.action_dim / 2 if spec.first_action is None else CHOOSING * math.log(spec.action_dim),
     }
+
+
+def _encoder(values: Values, spec: EnvSpec) -> str:
+    asked = values["encoder"]
+    if asked == "conv" and not spec.image:
+        raise UsageError(f"--encoder conv needs pictures, {values['env']} has numbers; valid: auto or mlp")
+    if asked == "conv" and feature_indices(values["features"], spec) != spec.features:
+        raise UsageError("--encoder conv sees the whole picture; valid: without --features")
+    if asked != "auto":
+        return asked
+    return "conv" if spec.pixels and feature_indices(values["features"], spec) == spec.features else "mlp"
 
 
 def _check_method(values: Values, method: Method, spec: EnvSpec) -> None:

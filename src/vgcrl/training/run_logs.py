@@ -17,7 +17,7 @@ from vgcrl.training.summary import SUMMARISED
 MOST = 64  # runs that have a series each; of more only the mean is written
 
 
-def _finite(values: dict[str, Any]) -> dict[str, float]:
+def finite(values: dict[str, Any]) -> dict[str, float]:
     return {name: x for name, x in values.items() if x is not None and math.isfinite(x)}
 
 
@@ -36,19 +36,19 @@ class RunLogs:
         self._begins = max(config.random_steps, config.batch)  # steps before which nothing is learned
 
     def evaluation(self, record: dict[str, Any]) -> None:
-        self._mean.scalars(record["step"], _finite(record["mean"]))
+        self._mean.scalars(record["step"], finite(record["mean"]))
         rows = record["seeds"][: len(self._each)]
         for events, row in zip(self._each, rows, strict=True):
-            events.scalars(record["step"], _finite({name: row[name] for name in SUMMARISED}))
+            events.scalars(record["step"], finite({name: row[name] for name in SUMMARISED}))
 
     def training(self, step: int, info: dict[str, Any]) -> None:
         """What the latest update of each run told, (run,) each."""
         if step <= self._begins:
             return
         told = {f"train/{name}": np.asarray(x) for name, x in info.items()}
-        self._mean.scalars(step, _finite({name: float(np.mean(x)) for name, x in told.items()}))
+        self._mean.scalars(step, finite({name: float(np.mean(x)) for name, x in told.items()}))
         for r, events in enumerate(self._each):
-            events.scalars(step, _finite({name: float(x[r]) for name, x in told.items()}))
+            events.scalars(step, finite({name: float(x[r]) for name, x in told.items()}))
 
     def close(self) -> None:
         for events in (self._mean, *self._each):

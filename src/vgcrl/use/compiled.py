@@ -8,7 +8,7 @@ while state.iteration * program.steps_per_iteration < 50_000:
 action = program.policy(state).act(obs, goal_state=target)
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,8 @@ from vgcrl.training.loop import check_finite
 from vgcrl.training.program import RunState
 from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import summarise
-from vgcrl.use.api import Policy, policy_of, to_options
+from vgcrl.use.given import TrainOptions, spelled_out, to_options
+from vgcrl.use.policy import Policy, policy_of
 
 
 class TrainingState(NamedTuple):
@@ -83,6 +84,21 @@ class CompiledTraining:
         return state
 
 
-def compile(method: str = "diayn", **options: Any) -> CompiledTraining:
-    """`method` with the options of `vgcrl train`, underscores for dashes, ready to be trained step by step."""
-    return CompiledTraining(resolve(to_options({"method": method, **options})))
+@spelled_out
+def compile(
+    method: str = "diayn",
+    *,
+    env: Any = "pointmass",
+    env_kwargs: dict[str, Any] | None = None,
+    steps: int | None = None,
+    seeds: int | None = None,
+    **options: Unpack[TrainOptions],
+) -> CompiledTraining:
+    """`method` with the options of `vgcrl.train`, ready to be trained step by step; nothing is written.
+
+    >>> program = vgcrl.compile("diayn", env="pointmass", seeds=2)
+    >>> state = program.advance(program.init(), 100)
+    >>> program.evaluate(state)["mean"]["F"]
+    """
+    given = {"method": method, "env": env, "env_kwargs": env_kwargs, "steps": steps, "seeds": seeds, **options}
+    return CompiledTraining(resolve(to_options(given)))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.envs.observations import to_numbers
 from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
@@ -43,7 +44,10 @@ class Policy:
         """One state, (obs,), or a batch, (batch, obs); of a goal environment a dict is what it gives."""
         flat, shape = self._shapes
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value = np.asarray(self._joined(x) if isinstance(x, dict) else x).astype(np.float32)
+            value = np.asarray(self._joined(x) if isinstance(x, dict) else x)
+            if self.spec.pixels and shape in (value.shape, value.shape[1:]):
+                value = to_numbers(value, shape)
+            value = value.astype(np.float32)
         if not np.all(np.isfinite(value)):
             raise ValueError(f"{name} has a number that is not finite")
         if value.shape in (flat, shape):

@@ -17,13 +17,14 @@ from jaxtyping import Float, Key, Shaped
 from vgcrl.objective.agents.inputs import seeing
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import adam_init, adam_step
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.types import Transition
 
 
 class SACState(NamedTuple):
-    actor: MLP
-    critics: MLP  # two, stacked
-    target_critics: MLP
+    actor: Network
+    critics: Network  # two, stacked
+    target_critics: Network
     log_alpha: Float[Array, ""]
     optimiser: Any  # of (actor, critics, log_alpha)
 
@@ -69,7 +70,7 @@ def lower(psi: Float[Array, "2 *each cumulant"], w: Float[Array, "*#each cumulan
 
 
 def critic_loss(
-    critics: MLP,
+    critics: Network,
     successors: Callable[..., Array],
     x: Float[Array, "batch seen"],
     action: Float[Array, "batch action"],
@@ -79,17 +80,22 @@ def critic_loss(
     return jnp.mean(each), each
 
 
-def first_state(key: Key[Array, ""], actor: tuple[int, ...], critic: tuple[int, ...], alpha: float) -> SACState:
+def first_state(
+    key: Key[Array, ""], network: Callable, actor: tuple[int, ...], critic: tuple[int, ...], alpha: float
+) -> SACState:
     """Networks of these sizes."""
     key_actor, key_critic = jax.random.split(key)
-    policy = MLP.init(key_actor, actor)
-    critics = jax.vmap(lambda k: MLP.init(k, critic))(jax.random.split(key_critic))
+    policy = network(key_actor, actor)
+    critics = jax.vmap(lambda k: network(k, critic))(jax.random.split(key_critic))
     log_alpha = jnp.log(jnp.asarray(alpha, jnp.float32))
     return SACState(policy, critics, critics, log_alpha, adam_init((policy, critics, log_alpha)))
 
 
 def next_state(
-    state: SACState, grads: tuple[MLP, MLP, Float[Array, ""]], learning_rate: Float[Array, ""], target_rate: float
+    state: SACState,
+    grads: tuple[Network, Network, Float[Array, ""]],
+    learning_rate: Float[Array, ""],
+    target_rate: float,
 ) -> SACState:
     """A step of Adam; target critics follow slowly. `grads` are those of actor, critics and log α."""
     params = (state.actor, state.critics, state.log_alpha)
@@ -114,15 +120,17 @@ def soft_actor_critic(
     scale: Callable[[Array], Array] = INPUTS["raw"],
     relative: tuple[int, ...] = (),
     unseen: tuple[int, ...] = (),
+    network: Callable = MLP.init,
 ) -> Agent:
     """`actions_of` is given `action_dim` and `cumulant_dim`, the length of ψ; for `scale`, `relative` and `unseen` see
-    `seeing`."""
+    `seeing`; `network` makes actor and critics of a key and sizes."""
     see, actions = seeing(embed, scale, relative, unseen), actions_of(action_dim, cumulant_dim)
     width = obs_dim + goal_dim
 
     def init(key: Key[Array, ""]) -> SACState:
         actor = (width, *hidden, actions.actor_outputs)
-        return first_state(key, actor, (width + actions.critic_inputs, *hidden, actions.critic_outputs), initial_alpha)
+        critic = (width + actions.critic_inputs, *hidden, actions.critic_outputs)
+        return first_state(key, network, actor, critic, initial_alpha)
 
     def act(
         state: SACState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"], noise: Float[Array, " action"]

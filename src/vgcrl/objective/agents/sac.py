@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from vgcrl.objective.agents.base import Actions, lower, soft_actor_critic, weighed
 from vgcrl.objective.distributions import Normal
-from vgcrl.objective.networks import MLP
+from vgcrl.objective.pictures import Network
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
@@ -19,14 +19,14 @@ def uniform(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return jax.scipy.special.erf(noise / 2**0.5)
 
 
-def policy(actor: MLP, x: Float[Array, " seen"]) -> Normal:
+def policy(actor: Network, x: Float[Array, " seen"]) -> Normal:
     """Distribution of the action before its tanh."""
     mean, log_std = jnp.split(actor(x), 2)
     return Normal(mean, jnp.clip(log_std, *LOG_STD_RANGE))
 
 
 def sample_action(
-    actor: MLP, x: Float[Array, " seen"], noise: Float[Array, " action"]
+    actor: Network, x: Float[Array, " seen"], noise: Float[Array, " action"]
 ) -> tuple[Float[Array, " action"], Float[Array, ""]]:
     """An action from standard normal noise, and its log-density: log(1 − tanh²u) = 2(log 2 − u − softplus(−2u))."""
     pi = policy(actor, x)
@@ -35,16 +35,16 @@ def sample_action(
     return jnp.tanh(u), pi.log_prob(u) - squash
 
 
-def act(actor: MLP, x: Float[Array, " seen"], noise: Float[Array, " action"]) -> Float[Array, " action"]:
+def act(actor: Network, x: Float[Array, " seen"], noise: Float[Array, " action"]) -> Float[Array, " action"]:
     return sample_action(actor, x, noise)[0]
 
 
-def best(actor: MLP, x: Float[Array, " seen"]) -> Float[Array, " action"]:
+def best(actor: Network, x: Float[Array, " seen"]) -> Float[Array, " action"]:
     return jnp.tanh(policy(actor, x).mode())
 
 
 def values(
-    critics: MLP, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
+    critics: Network, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
 ) -> Float[Array, "2 batch cumulant"]:
     """ψ of both critics."""
     inputs = jnp.concatenate([x, action], axis=-1)
@@ -53,8 +53,8 @@ def values(
 
 
 def future(
-    actor: MLP,
-    critics: MLP,
+    actor: Network,
+    critics: Network,
     x: Float[Array, "batch seen"],
     w: Float[Array, "batch cumulant"],
     alpha: Float[Array, ""],
@@ -66,8 +66,8 @@ def future(
 
 
 def actor_loss(
-    actor: MLP,
-    critics: MLP,
+    actor: Network,
+    critics: Network,
     x: Float[Array, "batch seen"],
     w: Float[Array, "batch cumulant"],
     alpha: Float[Array, ""],

@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from vgcrl.objective.agents.base import Actions, lower, soft_actor_critic, weighed
-from vgcrl.objective.networks import MLP
+from vgcrl.objective.pictures import Network
 
 
 def choice(preferences: Float[Array, "*batch action"]) -> Float[Array, "*batch action"]:
@@ -25,30 +25,32 @@ def gumbel(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return -jnp.log(-jax.scipy.special.log_ndtr(jnp.clip(noise, -5.0, 5.0)))
 
 
-def act(actor: MLP, x: Float[Array, " seen"], noise: Float[Array, " action"]) -> Float[Array, " action"]:
+def act(actor: Network, x: Float[Array, " seen"], noise: Float[Array, " action"]) -> Float[Array, " action"]:
     return choice(actor(x) + gumbel(noise))
 
 
-def best(actor: MLP, x: Float[Array, " seen"]) -> Float[Array, " action"]:
+def best(actor: Network, x: Float[Array, " seen"]) -> Float[Array, " action"]:
     return choice(actor(x))
 
 
-def all_values(critics: MLP, x: Float[Array, "batch seen"], actions: int) -> Float[Array, "2 batch {actions} cumulant"]:
+def all_values(
+    critics: Network, x: Float[Array, "batch seen"], actions: int
+) -> Float[Array, "2 batch {actions} cumulant"]:
     """ψ of both critics, of every action."""
     psi = jax.vmap(lambda critic: jax.vmap(critic)(x))(critics)
     return psi.reshape(*psi.shape[:-1], actions, -1)
 
 
 def values(
-    critics: MLP, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
+    critics: Network, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
 ) -> Float[Array, "2 batch cumulant"]:
     """ψ of both critics, of the action that is taken."""
     return jnp.sum(all_values(critics, x, action.shape[-1]) * choice(action)[None, :, :, None], axis=2)
 
 
 def future(
-    actor: MLP,
-    critics: MLP,
+    actor: Network,
+    critics: Network,
     x: Float[Array, "batch seen"],
     w: Float[Array, "batch cumulant"],
     alpha: Float[Array, ""],
@@ -61,8 +63,8 @@ def future(
 
 
 def actor_loss(
-    actor: MLP,
-    critics: MLP,
+    actor: Network,
+    critics: Network,
     x: Float[Array, "batch seen"],
     w: Float[Array, "batch cumulant"],
     alpha: Float[Array, ""],

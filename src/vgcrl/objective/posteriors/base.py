@@ -9,7 +9,7 @@ from jax import Array
 from jax.lax import stop_gradient
 from jaxtyping import Float, Key, Shaped
 
-from vgcrl.objective.networks import refresh
+from vgcrl.objective.networks import MLP, refresh
 from vgcrl.objective.optim import FIXED
 
 
@@ -65,6 +65,7 @@ class Build(NamedTuple):
     kappa: float
     image: tuple[int, ...] = ()  # shape of the features where they are a picture
     log_prior: Callable[[Array], Array] = lambda z: jnp.zeros(())  # of a goal
+    network: Callable = MLP.init  # (key, sizes, layer) -> what sees the features: an MLP, or one with convolutions
 
 
 BATCHES = 200  # in which a standardiser learns what is usual: mostly of random steps

@@ -13,8 +13,9 @@ from jax.lax import stop_gradient
 from jaxtyping import Float, Key, Shaped
 
 from vgcrl.objective.distributions import Tilted
-from vgcrl.objective.networks import MLP, refresh
+from vgcrl.objective.networks import refresh
 from vgcrl.objective.optim import FIXED
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.posteriors.base import Build, Plain
 
 DUAL_START, SLACK = 30.0, 1e-3  # METRA's λ at first, and its ε
@@ -68,7 +69,7 @@ class ByContrast(eqx.Module):
 
 
 class Displacement(Plain):
-    phi: MLP
+    phi: Network
     bound: Any
     categories: int = eqx.field(static=True)  # 0: goals are vectors
     log_prior: Any = eqx.field(static=True)
@@ -96,5 +97,5 @@ def displacement(key: Key[Array, ""], build: Build, *, bound: str, categories: b
         "time": lambda: ByTime(jnp.log(jnp.asarray(DUAL_START, jnp.float32))),
         "contrast": lambda: ByContrast(jnp.zeros((FRESH, build.goals))),
     }
-    phi = MLP.init(key, (build.features // 2, *build.hidden, build.goals), build.layer)
+    phi = build.network(key, (build.features // 2, *build.hidden, build.goals), build.layer)
     return Displacement(phi, bounds[bound](), build.goals if categories else 0, build.log_prior)

@@ -14,8 +14,9 @@ from jax.lax import stop_gradient
 from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import FullNormal, Huber, Normal
-from vgcrl.objective.networks import MLP, dense, product
+from vgcrl.objective.networks import dense, product
 from vgcrl.objective.optim import FIXED
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.posteriors.base import Build, Plain
 
 LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so that rewards stay moderate
@@ -104,7 +105,7 @@ class Gaussian(Plain):
 class Trunk(eqx.Module):
     """All hidden layers: an MLP whose last layer is followed by a ReLU too."""
 
-    mlp: MLP
+    mlp: Network
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return jax.nn.relu(self.mlp(x))
@@ -124,7 +125,7 @@ def gaussian(
     if mean == "identity" and build.features != d:
         raise ValueError(f"an identity mean needs as many goals as features, not {d} and {build.features}")
     deep = mean == "mlp" or covariance == "state"
-    trunk = Trunk(MLP.init(key_trunk, (build.features, *build.hidden), build.layer)) if deep else Identity()
+    trunk = Trunk(build.network(key_trunk, (build.features, *build.hidden), build.layer)) if deep else Identity()
     means = {
         "identity": lambda: Identity(),
         "linear": lambda: Matrix(dense(key_mean, (build.features, d), build.layer)[0]),

@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import Mixture, Normal
-from vgcrl.objective.networks import MLP, dense
+from vgcrl.objective.networks import dense
 from vgcrl.objective.posteriors.base import Build, Plain
 from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Trunk
 
@@ -32,7 +32,7 @@ def mixture(key: Key[Array, ""], build: Build) -> GaussianMixture:
     key_trunk, key_weights, key_mean, key_std = jax.random.split(key, 4)
     k, width = build.components, build.hidden[-1]
     return GaussianMixture(
-        Trunk(MLP.init(key_trunk, (build.features, *build.hidden), build.layer)),
+        Trunk(build.network(key_trunk, (build.features, *build.hidden), build.layer)),
         dense(key_weights, (width, k), build.layer)[0],
         dense(key_mean, (width, k * build.goals), build.layer)[0],
         dense(key_std, (width, k * build.goals), build.layer)[0],

@@ -10,8 +10,9 @@ from jax.lax import stop_gradient
 from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import GoalAmongDecoys
-from vgcrl.objective.networks import MLP, Convolutions, refresh
+from vgcrl.objective.networks import refresh
 from vgcrl.objective.optim import FIXED
+from vgcrl.objective.pictures import Convolutions
 from vgcrl.objective.posteriors.base import Build, Plain
 
 WIDTH = 32  # of embeddings
@@ -65,5 +66,5 @@ def similarity(key: Key[Array, ""], build: Build, *, conv: bool = False) -> Simi
     if conv:
         net = Convolutions.init(key, build.image, WIDTH, build.layer)
     else:
-        net = MLP.init(key, (build.features, *build.hidden, WIDTH), build.layer)
+        net = build.network(key, (build.features, *build.hidden, WIDTH), build.layer)
     return Similarity(net, jnp.zeros((MEMORY, build.features)), jnp.zeros((DECOYS, build.features)))

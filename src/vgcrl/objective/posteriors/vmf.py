@@ -6,12 +6,12 @@ from jax import Array
 from jaxtyping import Float, Key
 
 from vgcrl.objective.distributions import VonMisesFisher
-from vgcrl.objective.networks import MLP
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.posteriors.base import Build, Plain
 
 
 class Directional(Plain):
-    direction: MLP
+    direction: Network
     kappa: float = eqx.field(static=True)
 
     def __call__(self, s: Float[Array, " features"]) -> VonMisesFisher:
@@ -20,4 +20,4 @@ class Directional(Plain):
 
 
 def von_mises_fisher(key: Key[Array, ""], build: Build) -> Directional:
-    return Directional(MLP.init(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)
+    return Directional(build.network(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)

@@ -15,6 +15,7 @@ from vgcrl.errors import UsageError
 from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox, Visited
 from vgcrl.objective.networks import MLP
+from vgcrl.objective.pictures import Network
 from vgcrl.objective.posteriors.base import Standardiser
 from vgcrl.objective.posteriors.categorical import Classifier
 from vgcrl.objective.posteriors.displacement import Displacement
@@ -38,7 +39,9 @@ def layer(x: Any) -> Data:
     return {"weight": tensor(x.effective()), "bias": tensor(x.bias)}
 
 
-def mlp(x: MLP) -> list[Data]:
+def mlp(x: Network) -> list[Data]:
+    if not isinstance(x, MLP):
+        raise UsageError("no page can show a policy that sees pictures; valid: --encoder mlp, or `vgcrl film`")
     return [layer(each) for each in x.layers]
 
 
@@ -62,9 +65,10 @@ def _mixture(q: GaussianMixture) -> Data:
 
 
 def _directional(q: Directional) -> Data:
-    dim = q.direction.layers[-1].bias.shape[0]
+    net = mlp(q.direction)
+    (dim,) = net[-1]["bias"]["shape"]
     log_norm, length, _ = VonMisesFisher(jnp.zeros(dim), q.kappa)._constants()
-    return {"net": mlp(q.direction), "kappa": q.kappa, "log_norm": log_norm, "length": length}
+    return {"net": net, "kappa": q.kappa, "log_norm": log_norm, "length": length}
 
 
 def _dynamics(q: SkillDynamics) -> Data:

@@ -1,0 +1,26 @@
+"""What `vgcrl train --help` shows where no method or environment is named, kept in a file so that it takes no JAX.
+
+A test holds the file to what the options say. After a change of them: `python tools/write_help.py`.
+"""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from vgcrl.training.fields import HelpLine
+
+PLAIN = {"method": "diayn", "env": "pointmass"}  # what `vgcrl train` trains
+FILE = Path(str(files("vgcrl") / "data" / "train-help.json"))
+
+
+def read_plain_help() -> dict[str, list[HelpLine]]:
+    """Lines of each group."""
+    return {title: [HelpLine(*line) for line in lines] for title, lines in json.loads(FILE.read_text()).items()}
+
+
+def plain_help() -> dict[str, list[HelpLine]]:
+    """The same as the options have it, by way of JAX."""
+    from vgcrl.training.option_groups import help_lines, values_for
+    from vgcrl.training.options import Options
+
+    return help_lines(values_for(Options(**PLAIN)))

@@ -1,0 +1,21 @@
+"""Reports of runs and of experiments, from Python and from the command line."""
+
+from pathlib import Path
+
+from vgcrl.errors import UsageError, need_report
+
+
+def report(*folders: str | Path, out: str | Path | None = None) -> Path:
+    """One self-contained HTML file about run folders or results of experiments: `report.html` in the first unless told.
+
+    >>> vgcrl.report("runs/diayn-pointmass", "runs/gcrl-pointmass", out="both.html")
+    """
+    need_report("report")
+    if not folders:
+        raise UsageError("report has no folder to tell of; valid: one or more run folders, or results of experiments")
+    from vgcrl.experiments.base import read_page
+    from vgcrl.show.report import run_page, write
+
+    paths = [Path(folder) for folder in folders]
+    pages = [(read_page if (path / "result.json").exists() else run_page)(path) for path in paths]
+    return write(pages, paths[0] / "report.html" if out is None else Path(out), follow=out is not None)

@@ -1,0 +1,78 @@
+"""What can be asked of every evaluation: a function of one's own, to stop on a metric, to log elsewhere too."""
+
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from vgcrl.errors import UsageError
+from vgcrl.training.config import Config
+from vgcrl.training.fields import one_of
+from vgcrl.training.loop import Callback
+from vgcrl.training.summary import SUMMARISED
+from vgcrl.use.wandb_log import WandbLog
+
+BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
+
+
+def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
+    """A callback of `train` that stops where the mean of a metric over seeds has come so far.
+
+    >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
+    """
+    if (at_least is None) == (at_most is None):
+        raise UsageError("stop_when takes one bound; valid: at_least=... or at_most=...")
+
+    def reached(record: dict[str, Any]) -> bool:
+        if metric not in record["mean"]:
+            raise UsageError(f"stop_when {metric!r} is unknown; valid: {', '.join(record['mean'])}")
+        value = record["mean"][metric]
+        if value is None:
+            return False
+        return value >= at_least if at_least is not None else value <= at_most
+
+    return reached
+
+
+def stop_at(text: str) -> Callback:
+    """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it; never before something was trained."""
+    found = BOUND.fullmatch(text)
+    valid = "METRIC>=X or METRIC<=X, e.g. --stop-when 'lgr_z>=0.95'"
+    if not found:
+        raise UsageError(f"--stop-when {text!r} is not understood; valid: {valid}")
+    metric, sign, bound = found.groups()
+    one_of("--stop-when", metric, SUMMARISED)
+    try:
+        value = float(bound)
+    except ValueError:
+        raise UsageError(f"--stop-when {text!r}: {bound!r} is no number; valid: {valid}") from None
+    reached = stop_when(metric, at_least=value) if sign == ">=" else stop_when(metric, at_most=value)
+    return lambda record: record["step"] > 0 and reached(record)
+
+
+class Watch:
+    """All that is asked of a run's evaluations, called at each; `stopped` once one of them has said so."""
+
+    def __init__(self, *callbacks: Callback):
+        self._callbacks = callbacks
+        self.stopped = False
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        self.stopped |= any([callback(record) is True for callback in self._callbacks])
+        return self.stopped
+
+
+@contextmanager
+def watching(
+    config: Callable[[], Config], *, callback: Callback | None = None, stop: str | None = None, wandb: str | None = None
+) -> Generator[Watch]:
+    """What the options --stop-when and --wandb, and a callback from Python, ask for, while a run is trained."""
+    asked = [x for x in (callback, None if stop is None else stop_at(stop)) if x is not None]
+    if wandb is None:
+        yield Watch(*asked)
+        return
+    log = WandbLog(wandb, config())
+    try:
+        yield Watch(*asked, log)
+    finally:
+        log.close()

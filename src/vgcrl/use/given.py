@@ -1,0 +1,134 @@
+"""Options as Python gives them: one declaration for editors, and the reading of what was given."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, TypeVar, get_type_hints
+
+import numpy as np
+
+from vgcrl.envs import modules, own
+from vgcrl.errors import UsageError
+from vgcrl.training.config import DEFAULTS, FIELDS
+from vgcrl.training.fields import kind_of
+from vgcrl.training.options import Options
+
+Words = str | Sequence[str]
+Integers = int | Sequence[int]
+Numbers = float | Sequence[float]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class TrainOptions(TypedDict, total=False):
+    """Options of `vgcrl train` beside method, env, steps and seeds; a test holds them to `training.config.Config`.
+
+    What several values separated by commas are on the command line is a number or a sequence here.
+    """
+
+    seed: int
+    envs: int
+    engine: str
+    dims: int
+    wind: Numbers
+    projection_dim: int
+    projection_seed: Integers
+    terminate: bool
+    alive_bonus: float
+    horizon: int
+    positions: bool
+    physics: str
+    workers: int
+    env_arg: Words
+    goal_range: Numbers
+    goal_dim: int
+    features: str | Sequence[int]
+    posterior: str
+    sigma: float
+    components: int
+    relabel: str
+    relabel_fraction: Numbers
+    relabel_state: str
+    spectral_norm: Numbers
+    reward: str
+    critic: str
+    gpi: int
+    hidden: Integers
+    posterior_features: str
+    relative_goals: bool
+    encoder: str
+    inputs: str
+    batch: int
+    learning_rate: Numbers
+    posterior_learning_rate: Numbers
+    discount: float
+    target_rate: float
+    initial_alpha: float
+    target_entropy: float
+    updates_per_step: float
+    random_steps: int
+    replay: int
+    evaluate_every: int
+    evaluate_episodes: int
+    checkpoint_every: int
+    log_every: int
+
+
+def spelled_out(function: Function) -> Function:
+    """With every option in the signature that `help`, notebooks and editors show, in place of `**options`.
+
+    An option that stands as None depends on method and environment.
+    """
+    signature = inspect.signature(function)
+    own_parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    kinds = get_type_hints(TrainOptions)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=kind | None)
+        for name, kind in kinds.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*own_parameters, *options])  # ty: ignore
+    return function
+
+
+def to_options(values: dict[str, Any]) -> Options:
+    """Numbers of NumPy, whole numbers for others, lists, and single values for options that take several, as options
+    have them.
+
+    An environment may be an object, and its arguments a dict `env_kwargs`. The module of one of the user's own is
+    imported, since it is named here.
+    """
+    modules.import_plugins()
+    values = _with_named_env(values)
+    env = str(values.get("env", ""))
+    if not own.is_given(env):
+        modules.import_named(modules.module_of(env), f"--env {env}")
+    return Options(**{name: _value(name, x) if name in FIELDS else x for name, x in values.items()})
+
+
+def _value(name: str, x: Any) -> Any:
+    kind = kind_of(FIELDS[name])
+    x = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
+    if kind.several and x is not None:
+        each = x if isinstance(x, (Sequence, np.ndarray)) and not isinstance(x, str) else (x,)
+        return tuple(_number(one, kind.each) for one in each)
+    if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
+        return ",".join(map(str, x))
+    return _number(x, kind.each)
+
+
+def _number(x: Any, kind: type) -> Any:
+    x = x.item() if isinstance(x, np.generic) else x
+    if kind is float and isinstance(x, int) and not isinstance(x, bool):
+        return float(x)
+    return int(x) if kind is int and isinstance(x, float) and x.is_integer() else x
+
+
+def _with_named_env(values: dict[str, Any]) -> dict[str, Any]:
+    keywords = values.get("env_kwargs") or {}
+    values = {name: x for name, x in values.items() if name != "env_kwargs"}
+    if not isinstance(keywords, dict):
+        raise UsageError(f"env_kwargs {keywords!r} is not valid; valid: a dict of arguments and their values")
+    if values.get("env") is not None:
+        found = own.named(values["env"])
+        keywords = {**found.env_kwargs, **keywords}
+        limit = {} if found.horizon is None else {"horizon": found.horizon}
+        values = {**limit, **values, "env": found.env}
+    return {**values, "env_arg": own.to_words(keywords)} if keywords else values

@@ -1,0 +1,102 @@
+"""LGR(s) of any policy and encoder, wherever they were trained."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vgcrl.envs import Env, gymnasium_engine
+from vgcrl.objective.types import key_of_seed
+from vgcrl.use.api import make
+
+
+def lgr(
+    policy: Callable[[np.ndarray, Any], Any],
+    embed: Callable[[np.ndarray], Any],
+    env: Any,
+    targets: Any,
+    *,
+    seed: int = 0,
+    dims: Sequence[int] | None = None,
+    max_steps: int | None = None,
+) -> float:
+    """LGR(s), Algorithm 1, for any policy and encoder, also those trained elsewhere.
+
+    `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an
+    `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
+    `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes early, or those without a limit.
+
+    >>> vgcrl.lgr(lambda obs, z: model.predict(obs)[0], encoder, gymnasium.make("Pendulum-v1"), targets)
+    """
+    if dims is not None and not len(dims):
+        raise ValueError("dims are empty: give at least one, or None for all")
+    if max_steps is not None and max_steps < 1:
+        raise ValueError(f"max_steps {max_steps} is out of range: give at least 1")
+    goals = np.asarray(targets, np.float32)
+    if not goals.size:
+        raise ValueError("targets are empty: give at least one state")
+    if not np.all(np.isfinite(goals)):
+        raise ValueError("targets have a number that is not finite")
+    if isinstance(env, str):
+        env = make(env)
+    shape = (env.spec.obs_dim,) if isinstance(env, Env) else env.observation_space.shape
+    shapes = shape, (math.prod(shape),)  # also flat, as in a file
+    goals = goals[None] if goals.shape in shapes else goals
+    if goals.shape[1:] not in shapes:
+        raise ValueError(f"targets have shape {goals.shape[1:]}, observations {shape}")
+    goals = goals.reshape(-1, *shape)
+    episode = _native_episode(env, max_steps) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
+    total = 0.0
+    for i, target in enumerate(goals):
+        z = embed(target)
+        final = np.asarray(episode(lambda obs, z=z: policy(obs, z), seed + i), np.float64)
+        error = np.ravel((final - target) ** 2)
+        total += float(np.sum(error if dims is None else error[list(dims)]))
+    return total / len(goals)
+
+
+def _native_episode(env: Env, max_steps: int | None) -> Callable:
+    reset, step = jax.jit(env.reset), jax.jit(env.step)
+    length = min(env.spec.horizon, max_steps or env.spec.horizon)
+
+    def checked(action: Any) -> np.ndarray:
+        values, shape = np.asarray(action, np.float32), (env.spec.action_dim,)
+        if values.shape != shape or not np.isfinite(values).all():
+            raise ValueError(f"the policy gave the action {action}; valid: {shape[0]} finite numbers")
+        return values
+
+    def episode(act: Callable, seed: int) -> Any:
+        key_reset, key_steps = jax.random.split(key_of_seed(seed))
+        sim, obs = reset(key_reset)
+        for key in jax.random.split(key_steps, env.spec.horizon)[:length]:
+            action = env.spec.unscale(jnp.asarray(checked(act(np.asarray(obs)))))
+            sim, obs, terminal = step(sim, action, key)
+            if terminal:
+                break
+        return obs
+
+    return episode
+
+
+def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
+    if max_steps is None and not gymnasium_engine.is_limited(env):
+        raise ValueError("this environment has no time limit: give max_steps")
+
+    def checked(action: Any) -> Any:
+        if not np.isfinite(np.asarray(action, np.float64)).all():
+            raise ValueError(f"the policy gave the action {action}; valid: finite numbers")
+        return action
+
+    def episode(act: Callable, seed: int) -> Any:
+        obs, _ = env.reset(seed=seed)
+        for _ in itertools.count() if max_steps is None else range(max_steps):
+            obs, _, terminated, truncated, _ = env.step(checked(act(obs)))
+            if terminated or truncated:
+                break
+        return obs
+
+    return episode

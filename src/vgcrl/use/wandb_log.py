@@ -1,0 +1,44 @@
+"""Evaluations of a run to Weights & Biases, beside the run's own files."""
+
+import dataclasses
+from typing import Any
+
+from vgcrl.errors import UsageError, install
+from vgcrl.training.config import Config
+from vgcrl.training.run_logs import finite, series
+from vgcrl.training.summary import SUMMARISED
+
+
+def _imported() -> Any:
+    try:
+        import wandb
+    except ImportError:
+        raise UsageError(f"--wandb needs wandb; valid: {install('wandb')}") from None
+    return wandb
+
+
+def numbers(record: dict[str, Any], config: Config) -> dict[str, float]:
+    """Means by their names; of each run, under its name, its metrics and what its last update told as `train/...`."""
+    out = finite(record["mean"])
+    for name, row in zip(series(config), record["seeds"], strict=True):
+        mine = {key: row[key] for key in SUMMARISED} | {f"train/{key}": x for key, x in row["train"].items()}
+        out |= {f"{name}/{key}": x for key, x in finite(mine).items()}
+    return out
+
+
+class WandbLog:
+    """A callback of training. The run there begins with the first evaluation, when the options have been found good."""
+
+    def __init__(self, project: str, config: Config):
+        self._wandb, self._project, self._config, self._run = _imported(), project, config, None
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        if self._run is None:
+            name = f"{self._config.method}-{self._config.env}"
+            facts = dataclasses.asdict(self._config)
+            self._run = self._wandb.init(project=self._project, name=name, config=facts)
+        self._run.log(numbers(record, self._config), step=record["step"])
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.finish()

@@ -1,0 +1,92 @@
+"""What is asked of every evaluation on the command line: to stop, and to log to Weights & Biases."""
+
+import json
+import sys
+
+import pytest
+
+import vgcrl
+from test_foreign import one_line
+from tiny import TINY, flags
+from vgcrl.cli import main
+from vgcrl.use.callbacks import stop_at
+from vgcrl.use.wandb_log import numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "stops"), [("F>=1", 1.0, True), (" F <= 0.5 ", 0.6, False), ("F>=1", None, False)]
+)
+def test_a_bound_as_text(text, value, stops):
+    record = {"step": 160, "mean": {"F": value}}
+    assert stop_at(text)(record) is stops
+    assert stop_at(text)(record | {"step": 0}) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("F>1", ("not understood", "METRIC>=X")),
+        ("F>=much", ("'much' is no number",)),
+        ("G>=1", ("'G' is unknown", "lgr_z")),
+    ],
+)
+def test_bounds_that_make_no_sense(text, words):
+    one_line(lambda: stop_at(text), "--stop-when", *words)
+
+
+def test_a_command_stops_where_it_is_told_and_can_go_on(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(["train", "--out", str(run), "--stop-when", "F>=-1000", *flags()]) == 0
+    assert "stopped and saved, as --stop-when asks; continue with: vgcrl resume" in capsys.readouterr().err
+    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == [0, 160]
+    assert (run / "report.html").exists()
+    assert main(["resume", str(run), "--stop-when", "F<=1000"]) == 0
+    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == [0, 160, 320]
+    assert main(["resume", str(run)]) == 0
+    assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 640
+
+
+def test_nothing_is_written_for_a_bound_that_makes_no_sense(tmp_path, capsys):
+    assert main(["train", "--out", str(tmp_path / "run"), "--stop-when", "speed>=1"]) == 2
+    assert "vgcrl: --stop-when 'speed' is unknown" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_wandb(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    assert main(["train", "--out", str(tmp_path / "run"), "--wandb", "project"]) == 2
+    assert "--wandb needs wandb; valid: pip install" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_wandb_without_the_network(tmp_path, monkeypatch):
+    """A run written offline, read back by the library's own reader: every evaluation with every number."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    run = vgcrl.train("diayn", out=tmp_path / "run", wandb="door", **TINY)
+    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    lines = history(file)
+    assert [line["_step"] for line in lines] == [line["step"] for line in run.metrics]
+    for line, record in zip(lines, run.metrics, strict=True):
+        told = numbers(record, run.config)
+        assert {name: line[name] for name in told} == pytest.approx(told)
+        assert {"F", "seed-0/F", "seed-1/train/critic_loss"} <= told.keys()
+
+
+def history(file):
+    """Lines of an offline run."""
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    store = DataStore()
+    store.open_for_scan(str(file))
+    lines = []
+    while (data := store.scan_data()) is not None:
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        if record.WhichOneof("record_type") == "history":
+            items = record.history.item
+            lines.append({item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items})
+    return lines

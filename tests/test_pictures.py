@@ -1,0 +1,102 @@
+"""Observations that are pictures: seen as numbers from 0 to 1, through convolutions, and kept as bytes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import vgcrl
+from picture_envs import SIZE, Square
+from test_foreign import one_line
+from tiny import TINY
+from vgcrl.envs.observations import flat
+from vgcrl.objective.networks import MLP
+from vgcrl.objective.pictures import Convolutions, PictureMLP
+from vgcrl.objective.types import Transition
+from vgcrl.training import replay
+from vgcrl.training.host_program import compile_config
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
+
+KEY = jax.random.key(0)
+ENV = "picture_envs:Square-v0"
+
+
+def test_bytes_become_numbers():
+    seen = flat(Square().observation_space)
+    picture, _ = Square().reset(seed=0)
+    numbers = seen.flatten(picture)
+    assert (seen.image, numbers.dtype, numbers.shape) == ((SIZE, SIZE, 1), np.float32, (SIZE * SIZE,))
+    np.testing.assert_array_equal(numbers, picture.ravel() / np.float32(255))
+    first, _ = Square(channels_first=True).reset(seed=0)
+    other = flat(Square(channels_first=True).observation_space)
+    assert other.image == seen.image
+    np.testing.assert_array_equal(other.flatten(first), numbers)
+
+
+def test_replay_keeps_bytes_and_gives_numbers_back():
+    every = (jnp.arange(256, dtype=jnp.float32) / 255)[None]
+    step = Transition(every, jnp.zeros((1, 1)), every[:, ::-1], jnp.zeros(1), jnp.zeros(1, bool))
+    buffer = replay.init(step, 10, 2, pixels=True)
+    assert buffer.obs.dtype == jnp.uint8
+    buffer = replay.add(buffer, step, jnp.ones(1, bool))
+    drawn, later = replay.sample(buffer, KEY, 3)
+    for x in (drawn.obs, drawn.next_obs[:, ::-1], later[:, ::-1]):
+        np.testing.assert_array_equal(x, np.repeat(every, 3, axis=0))
+
+
+def test_pictures_become_channels_and_the_rest_is_added():
+    shape = (8, 6, 2)
+    net = PictureMLP.init(KEY, (2 * 8 * 6 * 2 + 3, 16, 4), shape=shape, pictures=2)
+    pictures, rest = jax.random.normal(KEY, (2, *shape)), jnp.arange(3.0)
+    out = net(jnp.concatenate([pictures.ravel(), rest]))
+    seen = jax.nn.relu(net.eyes(jnp.concatenate(list(pictures), axis=-1).ravel()))
+    np.testing.assert_allclose(out, net.mlp(jnp.concatenate([seen, rest])), rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["diayn", "gcrl", "metra", "dads", "discern"])
+def test_every_network_has_convolutions(method):
+    """Of the policy, the critics, and of q where that is a network at all."""
+    program = compile_config(resolve(Options(method, ENV, **TINY | {"seeds": 1})))
+    state = program.shapes().learner
+    for net in (state.agent.actor, state.agent.critics):
+        assert isinstance(net, PictureMLP)
+    goals_are_pictures = method in ("gcrl", "discern")
+    assert state.agent.actor.pictures == 1 + goals_are_pictures
+    is_net = lambda x: isinstance(x, (Convolutions, MLP))  # noqa: E731
+    kinds = [type(x) for x in jax.tree.leaves(state.q, is_leaf=is_net) if is_net(x)]
+    assert kinds.count(Convolutions) == (method != "gcrl")
+    assert program.shapes().replay.obs.dtype == jnp.uint8
+
+
+def test_a_run_on_pictures(tmp_path, capsys):
+    run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=False, **TINY)
+    assert "pictures of 16 × 16 × 1 bytes, seen as numbers from 0 to 1" in capsys.readouterr().err
+    assert (run.config.encoder, run.last["step"]) == ("conv", 640)
+    run = vgcrl.resume(run.dir, steps=800)
+    policy, picture = vgcrl.load(run.dir), Square().reset(seed=0)[0]
+    action = policy.act(picture, z=3)
+    assert action.shape == (2,)
+    np.testing.assert_allclose(policy.act(picture.ravel() / 255, z=3), action, atol=1e-6)
+    np.testing.assert_allclose(policy.act(np.stack([picture, picture]), z=3), np.stack([action, action]), atol=1e-6)
+
+
+def test_choices_of_encoder():
+    assert resolve(Options("diayn", "pointmass")).encoder == "mlp"
+    assert resolve(Options("diayn", "pixel-pointmass")).encoder == "mlp"
+    assert resolve(Options("diayn", "pixel-pointmass", encoder="conv")).encoder == "conv"
+    assert resolve(Options("diayn", ENV, encoder="mlp")).encoder == "mlp"
+    assert resolve(Options("diayn", ENV)).replay == 100_000
+    assert resolve(Options("diayn", ENV, replay=200_000)).replay == 200_000
+    one_line(lambda: resolve(Options("diayn", "pointmass", encoder="conv")), "needs pictures", "auto or mlp")
+    asked = Options("diayn", ENV, encoder="conv", features="0,1")
+    one_line(lambda: resolve(asked), "--encoder conv sees the whole picture")
+
+
+@pytest.mark.slow
+def test_skills_are_told_apart_by_looking(tmp_path):
+    """Four skills of a square: each goes to a place of its own, and q reads off the picture which it was."""
+    size = {"steps": 20_000, "envs": 8, "hidden": (64, 64), "batch": 128, "learning_rate": 1e-3, "random_steps": 500}
+    size |= {"evaluate_episodes": 40, "evaluate_every": 20_000, "updates_per_step": 0.125, "replay": 20_000}
+    run = vgcrl.train("diayn", env=ENV, goal_dim=4, seeds=1, out=tmp_path / "run", **size)
+    assert run.last["mean"]["lgr_z"] > 0.9  # chance 0.25
