@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from vgcrl.cli.plain_help import PLAIN, read_plain_help
 from vgcrl.errors import UsageError
@@ -122,6 +122,9 @@ _AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
 _EPISODES = _number(partial(_whole, most=EPISODES), f"an integer from 1 to {EPISODES}")
 
 
+_WORDS, _SIZES = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
+
+
 EXAMPLES = """examples:
   vgcrl train                                                     ten skills of a point mass, by DIAYN
   vgcrl train gcrl --env pointmass --dims 3 --seeds 8             reach places in three dimensions
@@ -131,77 +134,90 @@ EXAMPLES = """examples:
   vgcrl train metra --env Ant --help                              the defaults of METRA on Ant"""
 
 
-def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:
-    """Of all commands. Options that take JAX to know are added for the command asked for, or all if none is; `usual`
-    are those of `train` unless told."""
-    top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    help = "import MODULE first, also from the current folder: one that registers what is your own"
+    parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
-    def command(name: str, help: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
-        made.add_argument("--debug", action="store_true", help="print the whole traceback of an error too")
-        return made
 
-    def imports(made: argparse.ArgumentParser) -> None:
-        help = "import MODULE first, also from the current folder: one that registers what is your own"
-        made.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
+class Wanted(NamedTuple):
+    """What is asked of a command's options: all of them, also those that take JAX to know; and the values of `train`
+    unless told, where they are known."""
 
-    train = command("train", "train a method; without arguments, ten skills on the 2-D point mass")
-    train.usage, train.epilog = "vgcrl train [METHOD] [--env ENV] [options]", EXAMPLES
-    train.formatter_class = argparse.RawDescriptionHelpFormatter
-    if usual:
-        train.description = f"{train.description}\nin brackets: the values for {usual['method']} on {usual['env']}"
-    if usual is PLAIN:
-        _add_plain_options(train)
-    elif asked in (None, "train"):
-        _add_options(train, usual or {})
-    output = train.add_argument_group("output")
+    full: bool
+    usual: Mapping[str, Any] | None
+
+
+def _train(made: argparse.ArgumentParser, wanted: Wanted) -> None:
+    made.usage, made.epilog = "vgcrl train [METHOD] [--env ENV] [options]", EXAMPLES
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    if wanted.usual:
+        made.description = (
+            f"{made.description}\nin brackets: the values for {wanted.usual['method']} on {wanted.usual['env']}"
+        )
+    if wanted.usual is PLAIN:
+        _add_plain_options(made)
+    elif wanted.full:
+        _add_options(made, wanted.usual or {})
+    output = made.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
-    resume = command("resume", "continue exactly where a run stopped or was killed")
-    resume.add_argument("dir", type=Path, metavar="DIR")
-    resume.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
-    for made in (output, resume):
-        _add_watching(made)
-    evaluate = command("evaluate", "measure a run on held-out episodes")
-    evaluate.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
-    evaluate.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
-    evaluate.add_argument(
+    _add_watching(output)
+
+
+def _resume(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("dir", type=Path, metavar="DIR")
+    made.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
+    _add_watching(made)
+
+
+def _evaluate(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
+    made.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
+    made.add_argument(
         "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
     )
-    evaluate.add_argument("--json", action="store_true", help="print one JSON object")
-    expert = command("experts", "target states for LGR from velocity-tracking experts")
-    expert.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
-    if asked in (None, "experts"):
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
+    made.add_argument("--env", required=True, metavar="ENV", help="an environment with known velocities")
+    if wanted.full:
         from vgcrl.use.experts import EXPERT, FIXED
 
-        _add_options(expert, EXPERT, (*FIXED, "env"))
-    expert.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
-    report = command("report", "one self-contained HTML file")
-    report.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
-    report.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
-    explore = command("explore", "one HTML file in which one picks a goal and watches: no server, no network")
-    explore.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
-    explore.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
-    explore.add_argument("--open", action="store_true", help="open it in the browser")
-    film = command("film", "a film of some skills or goals side by side")
-    film.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+        _add_options(made, EXPERT, (*FIXED, "env"))
+    made.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
+
+
+def _report(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
+    made.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+
+
+def _explore(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    made.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
+    made.add_argument("--open", action="store_true", help="open it in the browser")
+
+
+def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
     skills = _number(_several(int), "integers separated by commas")
-    film.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
+    made.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
     goal = _number(_several(float), "numbers separated by commas")
-    film.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
-    film.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
-    film.add_argument("--seconds", type=PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
-    film.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
-    film.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
-    film.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
-    reproduce = command("reproduce", "regenerate an experiment of the paper and compare; goes on where it was stopped")
-    reproduce.add_argument("name", metavar="NAME|all")
-    reproduce.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
-    reproduce.add_argument("--program", metavar="P", help="make this one of its programs alone, and no report")
-    grid = reproduce.add_argument_group("for the tables of cells, discrete and continuous")
-    words, sizes = _several(str), _number(_several(_whole), "integers of at least 1 separated by commas")
-    grid.add_argument("--env", type=words, default=(), metavar="E1,E2", help="only these bodies")
-    grid.add_argument("--goal-dim", type=sizes, default=(), metavar="G1,G2", help="only these |G|")
+    made.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
+    made.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
+    made.add_argument("--seconds", type=PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    made.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
+    made.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
+    made.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
+
+
+def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("name", metavar="NAME|all")
+    made.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
+    made.add_argument("--program", metavar="P", help="make this one of its programs alone, and no report")
+    grid = made.add_argument_group("for the tables of cells, discrete and continuous")
+    grid.add_argument("--env", type=_WORDS, default=(), metavar="E1,E2", help="only these bodies")
+    grid.add_argument("--goal-dim", type=_SIZES, default=(), metavar="G1,G2", help="only these |G|")
     grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
     often = "[0.125; Ant and Humanoid 0.5]"
@@ -210,37 +226,70 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
     grid.add_argument("--engine", metavar="ENGINE", help="that trains; what Warp trained is measured by MuJoCo [auto]")
     grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
-    reproduce.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
-    _add_ray(reproduce)
-    sweep = command("sweep", "any option with several values, A,B,…, or a range, A..B; goes on where it was stopped")
-    if asked in (None, "sweep"):
-        _add_options(sweep, {}, raw=True)
-    sweep.add_argument("--optimise", default="F", metavar="METRIC", help="what settings are ordered by [F]")
-    sweep.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try so many combinations, not all")
-    sweep.add_argument("--search", default="random", metavar="|".join(SEARCHES), help="how trials are chosen [random]")
-    sweep.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
-    sweep.add_argument("--dry-run", action="store_true", help="print its programs, and stop")
-    sweep.add_argument("--program", metavar="P", help="train this one of its programs alone, and no report")
-    sweep.add_argument("--out", type=Path, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
-    _add_ray(sweep)
-    listing = command("list", "what there is")
-    listing.add_argument("what", nargs="?", metavar="|".join(LISTED))
-    bench = command("bench", "updates/s and env steps/s on this machine")
-    bench.add_argument("--peer", metavar="sb3|qdax", help="also time this peer, if it is installed")
-    several = _number(_several(_whole), "integers of at least 1 separated by commas")
-    bench.add_argument("--env", default="HalfCheetah", metavar="ENV", help="see `vgcrl list envs` [HalfCheetah]")
-    bench.add_argument(
-        "--engine", type=words, default=("auto",), metavar="E1,E2", help="simulators, one after the other [auto]"
+    made.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
+    _add_ray(made)
+
+
+def _sweep(made: argparse.ArgumentParser, wanted: Wanted) -> None:
+    if wanted.full:
+        _add_options(made, {}, raw=True)
+    made.add_argument("--optimise", default="F", metavar="METRIC", help="what settings are ordered by [F]")
+    made.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try so many combinations, not all")
+    made.add_argument("--search", default="random", metavar="|".join(SEARCHES), help="how trials are chosen [random]")
+    made.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
+    made.add_argument("--dry-run", action="store_true", help="print its programs, and stop")
+    made.add_argument("--program", metavar="P", help="train this one of its programs alone, and no report")
+    made.add_argument("--out", type=Path, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
+    _add_ray(made)
+
+
+def _list(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("what", nargs="?", metavar="|".join(LISTED))
+
+
+def _bench(made: argparse.ArgumentParser, _: Wanted) -> None:
+    made.add_argument("--peer", metavar="sb3|qdax", help="also time this peer, if it is installed")
+    made.add_argument("--env", default="HalfCheetah", metavar="ENV", help="see `vgcrl list envs` [HalfCheetah]")
+    made.add_argument(
+        "--engine", type=_WORDS, default=("auto",), metavar="E1,E2", help="simulators, one after the other [auto]"
     )
-    bench.add_argument("--runs", type=several, default=(1,), metavar="R1,R2", help="runs trained together [1]")
-    bench.add_argument("--goal-dim", type=several, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
-    bench.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
-    bench.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="[CPU 1, GPU 0.25]")
-    bench.add_argument(
+    made.add_argument("--runs", type=_SIZES, default=(1,), metavar="R1,R2", help="runs trained together [1]")
+    made.add_argument("--goal-dim", type=_SIZES, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
+    made.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
+    made.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="[CPU 1, GPU 0.25]")
+    made.add_argument(
         "--seconds", type=PARSERS[float], default=5.0, metavar="S", help="about how long each is timed [5]"
     )
-    bench.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
-    bench.add_argument("--json", action="store_true", help="print one JSON object")
-    for made in (train, resume, evaluate, expert, report, explore, film):
-        imports(made)
+    made.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+# What each command is for, and what adds its options.
+ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] = {
+    "train": ("train a method; without arguments, ten skills on the 2-D point mass", _train),
+    "resume": ("continue exactly where a run stopped or was killed", _resume),
+    "evaluate": ("measure a run on held-out episodes", _evaluate),
+    "experts": ("target states for LGR from velocity-tracking experts", _experts),
+    "report": ("one self-contained HTML file", _report),
+    "explore": ("one HTML file in which one picks a goal and watches: no server, no network", _explore),
+    "film": ("a film of some skills or goals side by side", _film),
+    "reproduce": ("regenerate an experiment of the paper and compare; goes on where it was stopped", _reproduce),
+    "sweep": ("any option with several values, A,B,…, or a range, A..B; goes on where it was stopped", _sweep),
+    "list": ("what there is", _list),
+    "bench": ("updates/s and env steps/s on this machine", _bench),
+}
+IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "film")
+
+
+def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:
+    """Of all commands. Options that take JAX to know are added for the command asked for, or all if none is; `usual`
+    are those of `train` unless told."""
+    top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (help, add) in ADDED.items():
+        made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made.add_argument("--debug", action="store_true", help="print the whole traceback of an error too")
+        add(made, Wanted(asked in (None, name), usual))
+        if name in IMPORTING:
+            _add_import(made)
     return top
