@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import vgcrl
 from vgcrl.training.logs import read_lines
 from vgcrl.training.run_folder import read_config
 from vgcrl.training.summary import SUMMARISED
@@ -16,7 +17,7 @@ kept = ("seed", *SUMMARISED)
 record = {
     "command": train_command(config),
     "hardware": lines[-1]["hardware"],
-    "versions": lines[-1]["versions"],
+    "versions": lines[-1]["versions"] | {"vgcrl": vgcrl.__version__},
     **({"remark": remark[0]} if remark else {}),
     "seeds": [row["seed"] for row in lines[-1]["seeds"]],
     "config": dataclasses.asdict(config),
