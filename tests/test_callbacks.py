@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 
 import pytest
 
@@ -76,17 +77,28 @@ def test_wandb_without_the_network(tmp_path, monkeypatch):
 
 
 def history(file):
-    """Lines of an offline run."""
+    """Lines of an offline run, once the process that writes it has written its end."""
+    for _ in range(600):
+        kinds, lines = records(file)
+        if "exit" in kinds:
+            return lines
+        time.sleep(0.1)
+    raise AssertionError(f"no end in {file}, only {kinds}")
+
+
+def records(file):
+    """Kinds of all that is in an offline run so far, and its lines of history."""
     from wandb.proto import wandb_internal_pb2
     from wandb.sdk.internal.datastore import DataStore
 
     store = DataStore()
     store.open_for_scan(str(file))
-    lines = []
+    kinds, lines = [], []
     while (data := store.scan_data()) is not None:
         record = wandb_internal_pb2.Record()
         record.ParseFromString(data)
-        if record.WhichOneof("record_type") == "history":
+        kinds.append(record.WhichOneof("record_type"))
+        if kinds[-1] == "history":
             items = record.history.item
             lines.append({item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items})
-    return lines
+    return kinds, lines
