@@ -162,6 +162,11 @@ def run_section(path: Path) -> str:
     run = json.loads(path.read_text())
     facts = "\n".join(f"- {key}: {run[key]}" for key in ("hardware", "device", "remark") if key in run)
     text = f"## {path.stem}\n\n" + (f"`{run['command']}`\n\n{facts}\n" if "command" in run else "")
+    if "arrivals" in run:
+        heads = list(next(iter(run["arrivals"].values()))[0])
+        each = [(how, seed, row) for how, rows in run["arrivals"].items() for seed, row in zip(run["seeds"], rows, strict=True)]
+        body = [[how, str(seed), *(f"{row[key]:.3f}" for key in heads)] for how, seed, row in each]
+        return f"{text}\n{run['task']}:\n\n{table(['policy', 'seed', *heads], body)}\n"
     if "evaluations" not in run:
         return text
     last = run["evaluations"][-1]
