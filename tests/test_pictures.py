@@ -96,7 +96,8 @@ def test_choices_of_encoder():
 @pytest.mark.slow
 def test_skills_are_told_apart_by_looking(tmp_path):
     """Four skills of a square: each goes to a place of its own, and q reads off the picture which it was."""
-    size = {"steps": 20_000, "envs": 8, "hidden": (64, 64), "batch": 128, "learning_rate": 1e-3, "random_steps": 500}
-    size |= {"evaluate_episodes": 40, "evaluate_every": 20_000, "updates_per_step": 0.125, "replay": 20_000}
+    size = {"steps": 6_000, "envs": 8, "hidden": (64, 64), "batch": 64, "updates_per_step": 0.25, "random_steps": 500}
+    size |= {"learning_rate": 1e-3, "posterior_learning_rate": 1e-3, "initial_alpha": 0.02, "replay": 20_000}
+    size |= {"evaluate_episodes": 40, "evaluate_every": 6_000}
     run = vgcrl.train("diayn", env=ENV, goal_dim=4, seeds=1, out=tmp_path / "run", **size)
     assert run.last["mean"]["lgr_z"] > 0.9  # chance 0.25
