@@ -221,6 +221,7 @@ def test_list_tells_the_quality_of_the_shipped_targets(capsys):
     assert marks == sum(target_states.read(path).missed.sum() for path in shipped)
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_is_no_error():
     read, write = os.pipe()
     os.close(read)

@@ -354,7 +354,13 @@ def leave_nothing_but_a_lock(monkeypatch):
     monkeypatch.setattr(grid, "train", train)
 
 
-@pytest.mark.parametrize("interrupt", [interrupt_training, interrupt_measuring, leave_nothing_but_a_lock])
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        interrupt_training,
+        *(pytest.param(f, marks=pytest.mark.slow) for f in (interrupt_measuring, leave_nothing_but_a_lock)),
+    ],
+)
 def test_an_interrupted_experiment_continues_bit_for_bit(
     uninterrupted, small, tmp_path, interrupt, capsys, monkeypatch
 ):

@@ -273,6 +273,7 @@ def test_mjx_time_limit(cheetah):
 
 
 @needs_mjx
+@pytest.mark.slow
 def test_mjx_exploded_simulation_starts_again(cheetah):
     worlds = ours("HalfCheetah", count=COUNT)
     worlds.reset(KEYS[:1])

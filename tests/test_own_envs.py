@@ -30,7 +30,7 @@ def drift(name, env_arg=(), workers=0):
     return seen[0, :, 0].tolist()
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_class_is_an_environment_by_its_name(workers):
     assert drift(SHIP, workers=workers) == [0.0, 0.0]
     assert drift(SHIP, ("current=0.25",), workers) == [0.25, 0.25]

@@ -73,12 +73,17 @@ def test_a_run_on_pictures(tmp_path, capsys):
     run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=False, **TINY)
     assert "pictures of 16 × 16 × 1 bytes, seen as numbers from 0 to 1" in capsys.readouterr().err
     assert (run.config.encoder, run.last["step"]) == ("conv", 640)
-    run = vgcrl.resume(run.dir, steps=800)
     policy, picture = vgcrl.load(run.dir), Square().reset(seed=0)[0]
     action = policy.act(picture, z=3)
     assert action.shape == (2,)
     np.testing.assert_allclose(policy.act(picture.ravel() / 255, z=3), action, atol=1e-6)
     np.testing.assert_allclose(policy.act(np.stack([picture, picture]), z=3), np.stack([action, action]), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_run_on_pictures_goes_on(tmp_path):
+    run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=True, **TINY)
+    assert vgcrl.resume(run.dir, steps=800).last["step"] == 800
 
 
 def test_choices_of_encoder():

@@ -43,6 +43,7 @@ def evaluate_elsewhere(run, *words):
     return subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, env=os.environ, check=False)
 
 
+@pytest.mark.slow
 def test_the_example_survives_evaluate_and_resume(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(EXAMPLES)
     run = tmp_path / "run"
