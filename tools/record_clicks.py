@@ -1,6 +1,6 @@
 """A film of a page: a policy whose goals are places, sent to one after the other by clicks on the ground.
 
-python tools/record_clicks.py ant-place 4,0 1,4 -3,0 --out docs/images/ant-clicked.gif
+python tools/record_clicks.py ant-place --steps 110 --out ant-clicked.gif -- 4,0 1,4 4,4
 """
 
 import argparse
