@@ -36,7 +36,7 @@ def test_several_kinds_of_observation_are_flattened():
     worlds.close()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_goal_environments(workers):
     """The desired goal is no part of the observation, and belongs to the episode under way."""
     worlds = reach(workers=workers)

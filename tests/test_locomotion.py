@@ -255,6 +255,7 @@ def test_mjx_cheetah_equals_the_c_engine(cheetah):
 
 
 @needs_mjx
+@pytest.mark.slow
 def test_mjx_time_limit(cheetah):
     worlds = ours("HalfCheetah", count=COUNT)
     worlds.reset(KEYS[:1])
