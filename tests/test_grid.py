@@ -211,6 +211,16 @@ def test_skills_that_are_known_but_stand_still_are_a_finding():
     assert table.rows == [["Ant", "1.500", "3", "2", "4", "0.10", "1.20", "–"]]
 
 
+@pytest.mark.parametrize(("lgr_v", "verdict", "share"), [(1.45, UNJUDGED, "0.033"), (1.2, BETTER, "0.200")])
+def test_a_row_that_stands_still_is_never_better(lgr_v, verdict, share):
+    """Standing still has 1.5, the paper more."""
+    job, cell = fake([row(LGR_v="1.6")], lgr_v=lgr_v)
+    (entry,) = entries([job], {"fake": cell})
+    assert comparison.marked(entry, "lgr_v", True) == verdict
+    level, explained = comparison.explained(entry)
+    assert (level, explained.split()[0]) == ("1.500", share)
+
+
 def test_targets_that_the_paper_is_close_to_by_chance_are_slower_than_ours():
     """Standing still has 1.5 on ours; the paper does not know its goals and has a fifth of that, or nearly as much."""
 

@@ -1,13 +1,20 @@
 """Where bodies went: cells, arrivals, and places in front of the observation, on every engine."""
 
+import json
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from vgcrl.envs import bodies, find
 from vgcrl.errors import UsageError
 from vgcrl.measure import places, target_states
+from vgcrl.objective.agents.inputs import seeing
+from vgcrl.objective.networks import INPUTS
+from vgcrl.training.config import Config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.use.policies import train_command
 
 
 def test_coverage_counts_cells_entered_by_anyone():
@@ -90,3 +97,21 @@ def test_progress_is_refused_where_q_sees_more_than_a_state():
         UsageError, match="--reward progress needs a q that sees one state, that of metra sees more; valid: level"
     ):
         resolve(Options("metra", "pointmass", reward="progress"))
+
+
+def test_an_agent_that_sees_the_way_left_does_not_see_where_it_is():
+    see = seeing(lambda z: z, INPUTS["raw"], relative=(0, 1), unseen=(0, 1))
+    obs, z, moved = jnp.array([1.0, 2.0, 7.0]), jnp.array([4.0, 6.0]), jnp.array([5.0, -3.0])
+    np.testing.assert_array_equal(see(obs, z), [0, 0, 7, 3, 4])
+    np.testing.assert_array_equal(see(obs.at[:2].add(moved), z + moved), see(obs, z))
+
+
+def test_the_command_of_a_run_asks_for_the_same_run():
+    """Also where defaults depend on an option that is not the default."""
+    config = resolve(Options("gcrl", "Ant", positions=True, inputs="raw", relabel="her", steps=1000))
+    command = train_command(config)
+    assert "--positions yes" in command
+    assert "--inputs raw" in command
+    assert "--reward" not in command
+    older = {k: v for k, v in json.loads(config.to_json()).items() if k != "encoder"}  # from before that option
+    assert train_command(Config.from_json(json.dumps(older))) == command

@@ -97,7 +97,6 @@ def _goal(space: Any) -> Flat:
 
 
 def _check(space: Any) -> None:
-
     for part in _parts(space):
         if is_picture(part):
             size = " × ".join(map(str, part.shape))

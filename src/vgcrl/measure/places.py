@@ -3,7 +3,7 @@
 import numpy as np
 
 CELL = 1.0  # m
-RADII = {"": 0.5, "_1": 1.0, "_3": 3.0}  # m, within which a place counts as reached: ours, and those of METRA and CSF
+RADII = {"": 0.5, "_1": 1.0, "_3": 3.0}  # m, within which a place counts as reached: JaxGCRL's, and two wider
 ARRIVALS = tuple(name + suffix for suffix in RADII for name in ("success", "success_end", "time_near"))
 PLACES = ("coverage", *ARRIVALS, "distance_left")
 

@@ -25,6 +25,7 @@ from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
 WIDEST = 2**16  # of layers and observations
+BEFORE = {"encoder": "mlp"}  # where a file from before an option was not as the option is when left open
 KNOBS = Knobs._fields  # options of which a program takes several values at once, one run each
 
 
@@ -208,7 +209,7 @@ class Config:
     @staticmethod
     def from_json(text: str) -> "Config":
         """An option that came after the file was written is as it was without it."""
-        values = json.loads(text)
+        values = BEFORE | json.loads(text)
         modules.check_imported(values.get("plugins"))
         unknown = sorted(set(values) - set(FIELDS))
         if unknown:

@@ -60,7 +60,7 @@ def train_command(config: Config) -> str:
         asked["positions"] = config.positions
         usual = resolve(Options(method=config.method, **asked))
     rest = [name for name in FIELDS if name not in ("method", "engine", *asked)]
-    asked |= {k: getattr(config, k) for k in rest if getattr(config, k) not in (getattr(usual, k), "auto")}
+    asked |= {k: getattr(config, k) for k in rest if getattr(config, k) != getattr(usual, k)}
     return " ".join([f"vgcrl train {config.method}", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
 
 
