@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -310,9 +311,16 @@ def test_a_time_limit_is_a_whole_number_of_steps_or_none():
     assert {gymnasium_engine.horizon(f"foreign_envs:{name}Limit-v0") for name in others} == {None}
 
 
-def test_what_cannot_be_built_says_so_first(recwarn):
+def test_what_cannot_be_built_says_so_first(recwarn, monkeypatch):
     """An id of a version that is no longer there has no time limit either."""
-    name = "HalfCheetah-v2"
+
+    def gone(**options):
+        raise ImportError("this version is no longer there")
+
+    name = "Gone-v2"
+    for version in (name, "Gone-v3"):  # of which gymnasium would warn that the older is out of date
+        spec = gymnasium.envs.registration.EnvSpec(version, entry_point=gone)
+        monkeypatch.setitem(gymnasium.registry, version, spec)
     assert gymnasium_engine.horizon(name) is None
     one_line(lambda: Foreign(name, 1, 1, horizon=None, workers=0), name, "cannot be built")
     assert not [w for w in recwarn if "out of date" in str(w.message)]

@@ -131,7 +131,7 @@ def fake(rows, **final):
     final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
     cell = {
-        "config": {},
+        "config": {"engine": "mujoco"},
         "settings": job.settings,
         "seeds": [0, 1, 2],
         "steps": 1000,
@@ -267,6 +267,15 @@ def test_both_machines_are_told_where_there_were_two(measured, reported):
     assert table.rows[0][-1] == f"{reported}; vgcrl 0"
     table = comparison.effort([job], {job.name: cell | {"versions": {}}})  # trained before lines had them
     assert table.rows[0][-1] == "a machine; versions not recorded"
+
+
+def test_both_engines_are_told_where_there_were_two():
+    job, cell = fake([row()])
+    cell["config"] = cell["config"] | {"engine": "warp"}
+    for more, told in (({}, "warp"), ({"measured_by": "mujoco"}, "warp, measured by mujoco")):
+        table = comparison.effort([job], {job.name: cell | more})
+        assert table.rows[0][table.columns.index("engine")] == told
+    assert len(comparison.effort([job], {}).rows[0]) == len(table.columns)
 
 
 def test_a_program_takes_as_long_as_one_like_it_did(tmp_path):

@@ -195,9 +195,10 @@ def finish(job: Job, run: Path, size: EvaluationSize, say: Callable[[str], None]
     states, about = aims(program.config, program.spec, size.targets)
     out = jax.device_get(program.evaluate(runs, states, episodes=size.episodes))
     rows = summary.summarise(program, out)["seeds"]
-    cell = describe(job, program.config, logs.read_lines(run / "metrics.jsonl"), rows, size.episodes, about)
+    trained = run_folder.read_config(run)  # by an engine that may be another than the one that measures it
+    cell = describe(job, trained, logs.read_lines(run / "metrics.jsonl"), rows, size.episodes, about)
     order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
     shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
     cell["strips"] = {name: divmod(i, program.config.seeds) for name, i in shown.items()}  # setting and seed
-    cell["measured_on"] = summary.hardware()
+    cell["measured_on"], cell["measured_by"] = summary.hardware(), program.config.engine
     return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}

@@ -126,7 +126,7 @@ def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
     for job in jobs:
         c = cells.get(job.name)
         if c is None:
-            rows.append([job.name, str(len(job.rows)), NOT_RUN, *["–"] * 8])
+            rows.append([job.name, str(len(job.rows)), NOT_RUN, *["–"] * 9])
             continue
         numbers = (
             f"{c['steps']:,}{so_far(c)}",
@@ -136,9 +136,9 @@ def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
             c["episodes"],
         )
         numbers += (c["targets"]["count"], f"{c['wall_seconds'] / 60:.1f}", f"{c['minutes_per_row']:.1f}")
-        rows.append([job.name, str(len(job.rows)), *map(str, numbers), f"{where(c)}; {stack(c)}"])
+        rows.append([job.name, str(len(job.rows)), *map(str, numbers), engine(c), f"{where(c)}; {stack(c)}"])
     heads = ["program", "rows", "steps", "seeds", "environments", "updates per step", "episodes", "targets"]
-    return Table([*heads, "minutes", "minutes per row", "hardware and versions"], rows)
+    return Table([*heads, "minutes", "minutes per row", "engine", "hardware and versions"], rows)
 
 
 def where(cell: Cell) -> str:
@@ -146,6 +146,13 @@ def where(cell: Cell) -> str:
     trained = cell["hardware"]
     last = cell.get("measured_on", trained)
     return trained if last == trained else f"{trained}, measured on {last}"
+
+
+def engine(cell: Cell) -> str:
+    """The simulator that trained a program, and that of its last evaluation if it was another."""
+    trained = cell["config"]["engine"]
+    last = cell.get("measured_by", trained)
+    return trained if last == trained else f"{trained}, measured by {last}"
 
 
 def stack(cell: Cell) -> str:
