@@ -97,7 +97,7 @@ def test_a_policy_that_goes_where_it_is_asked_has_success(monkeypatch):
     program = compile_config(resolve(Options("gcrl", REACH, **TINY)))
     state, seen = program.init(), {}
     for name, act in {"asked": lambda run, obs, z: z, "elsewhere": lambda run, obs, z: -jax.numpy.sign(z)}.items():
-        monkeypatch.setattr("vgcrl.training.evaluation.best", lambda p, *rest, act=act: act(*rest))
+        monkeypatch.setattr("vgcrl.training.program.best", lambda p, *rest, act=act: act(*rest))
         program._evaluators.clear()
         seen[name] = summarise(program, jax.device_get(program.evaluate(state)))["mean"]
     assert (seen["asked"]["env_success"], seen["asked"]["env_success_end"]) == (1.0, 1.0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vgcrl.errors import UsageError
     from vgcrl.experiments.reports import report
-    from vgcrl.show.watch import explore
+    from vgcrl.show.watch import explore, film
     from vgcrl.training.run_folder import Run
     from vgcrl.use.api import evaluate, load, make, resume, train
     from vgcrl.use.callbacks import stop_when
@@ -22,6 +22,7 @@ __all__ = [
     "compile",
     "evaluate",
     "explore",
+    "film",
     "lgr",
     "load",
     "make",
@@ -41,6 +42,7 @@ _ELSEWHERE = {
     "UsageError": "errors",
     "compile": "use.compiled",
     "explore": "show.watch",
+    "film": "show.watch",
     "lgr": "use.scoring",
     "register_env": "use.register",
     "register_method": "use.register",

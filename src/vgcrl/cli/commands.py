@@ -105,12 +105,14 @@ def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.use.policies import folder_of
 
     with redirect_stdout(sys.stderr):  # an environment may print
-        record = evaluate_run(folder_of(args.dir), args.episodes, args.targets, say)
+        record = evaluate_run(folder_of(args.dir), args.episodes, args.targets, say, args.noise)
     if args.json:
         print(to_json(record))
         return 0
     from vgcrl.show.tables import metrics_table
 
+    if args.noise:
+        say("with the noise of training")
     _print_table(*metrics_table(record))
     return 0
 
@@ -141,25 +143,17 @@ def _print_experts(found: "Experts", where: str) -> None:
 def _explore(args: argparse.Namespace) -> int:
     from vgcrl.show.watch import explore
 
-    print(f"page: {explore(args.run, out=args.out, open=args.open)}")
+    print(f"page: {explore(args.run, out=args.out, open=args.open, noise=args.noise)}")
     return 0
 
 
 def _film(args: argparse.Namespace) -> int:
-    need_report("film")
     if args.skills is not None and args.goal is not None:
         raise UsageError("--skills and --goal exclude each other; valid: one of them")
-    from vgcrl.show.film import Request, film, to_tensorboard
-    from vgcrl.use.policies import folder_of, is_shipped
+    from vgcrl.show.watch import film
 
-    folder = folder_of(args.run)
-    out = args.out or (Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif")
-    given = args.skills if args.goal is None else args.goal
-    if args.tensorboard and (is_shipped(folder) or out.suffix != ".gif"):
-        raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
-    print(f"film: {film(folder, out, Request(given, args.seconds, args.seed, args.tour), say)}")
-    if args.tensorboard:
-        to_tensorboard(folder, out)
+    asked = {name: getattr(args, name) for name in ("out", "seconds", "seed", "tour", "noise", "tensorboard")}
+    print(f"film: {film(args.run, goals=args.skills if args.goal is None else args.goal, **asked)}")
     return 0
 
 

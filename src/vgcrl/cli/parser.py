@@ -175,6 +175,9 @@ def _evaluate(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument(
         "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
     )
+    made.add_argument(
+        "--noise", type=PARSERS[bool], default=False, metavar="yes|no", help="act with the noise of training [no]"
+    )
     made.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -192,10 +195,16 @@ def _report(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
 
 
+def _add_noise(made: argparse.ArgumentParser) -> None:
+    usual = "[no; of a policy that is meant to, yes]"
+    made.add_argument("--noise", type=PARSERS[bool], metavar="yes|no", help=f"act with the noise of training {usual}")
+
+
 def _explore(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
     made.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
     made.add_argument("--open", action="store_true", help="open it in the browser")
+    _add_noise(made)
 
 
 def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
@@ -206,6 +215,7 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
     made.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
     made.add_argument("--seconds", type=PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    _add_noise(made)
     made.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
     made.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
     made.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")

@@ -43,18 +43,18 @@ def is_picture(space: Any) -> bool:
 
 def to_numbers(pictures: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Pictures of the shape that an environment gives them, or a batch, as (…, height · width · channels) numbers."""
-    last = np.moveaxis(pictures, -3, -1) if _channels_first(shape) else pictures
+    last = np.moveaxis(pictures, -3, -1) if channels_first(shape) else pictures
     return last.reshape(*pictures.shape[:-3], -1).astype(np.float32) / np.float32(255)
 
 
-def _channels_first(shape: tuple[int, ...]) -> bool:
+def channels_first(shape: tuple[int, ...]) -> bool:
     """There are fewer channels than rows or columns."""
     return shape[0] < shape[2]
 
 
 def _picture(space: Any) -> Flat:
     shape = space.shape
-    image = (*shape[1:], shape[0]) if _channels_first(shape) else shape
+    image = (*shape[1:], shape[0]) if channels_first(shape) else shape
     size = int(np.prod(shape))
     said = f"pictures of {' × '.join(map(str, image))} bytes, seen as numbers from 0 to 1"
 

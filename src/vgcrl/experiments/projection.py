@@ -31,7 +31,7 @@ def paths(program: Program, run: RunState, count: int) -> tuple[jax.Array, jax.A
     key_goals, key_paths = jax.random.split(run.key_evaluation)
     z = sample_goals(program.goals, key_goals, count)
     env = Vectorised(program.config.build_env(run.knobs), count)
-    observed = trajectories(env, partial(program.best, run), z, key_paths)
+    observed = trajectories(env, partial(program.act, run), z, key_paths)
     return z, observed[..., jnp.array(program.spec.position)]
 
 

@@ -21,7 +21,8 @@ class Pursuit(NamedTuple):
     aimed: Bool[Array, "..."]
 
 
-Act = Callable[[Array, Any], Array]  # obs, what is pursued -> action
+Act = Callable[[Array, Any, Array | None], Array]  # obs, what is pursued, standard normal noise or none -> action
+Draws = Float[Array, "step episode action"]  # standard normal noise
 
 
 class StepSeen(NamedTuple):
@@ -94,38 +95,44 @@ def places(stats: EpisodeStats, spec: EnvSpec) -> Float[Array, "episode place"]:
     return stats.final.next_obs[..., jnp.array(spec.place, jnp.int32)]
 
 
+def draw_noise(env: Vectorised, key: Key[Array, ""]) -> Draws:
+    """For whole episodes."""
+    return jax.random.normal(key, (env.spec.horizon, env.count, env.spec.action_dim))
+
+
 def episodes(
-    env: Vectorised, act: Act, pursued: Any, key: Key[Array, ""], measure: Measure
+    env: Vectorised, act: Act, pursued: Any, key: Key[Array, ""], measure: Measure, draws: Draws | None = None
 ) -> tuple[EpisodeStats, Float[Array, "step episode place"]]:
     """One whole episode for each thing pursued, in a native environment; and its path."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
     def step(
-        carry: tuple[Any, EpisodeStats], key: Key[Array, ""]
+        carry: tuple[Any, EpisodeStats], x: tuple[Key[Array, ""], Float[Array, "episode action"] | None]
     ) -> tuple[tuple[Any, EpisodeStats], Float[Array, "episode place"]]:
-        state, stats = carry
-        action = jax.vmap(act)(stats.obs, pursued)
+        (state, stats), (key, noise) = carry, x
+        action = jax.vmap(act)(stats.obs, pursued, noise)
         state, out = env.step(state, action, key)
         stats = follow(stats, action, out, pursued, measure)
         return (state, stats), places(stats, env.spec)
 
     keys = jax.random.split(key_steps, env.spec.horizon)
-    (_, stats), path = jax.lax.scan(step, (state, begin(obs, pursued, env.spec.action_dim, measure)), keys)
+    first = begin(obs, pursued, env.spec.action_dim, measure)
+    (_, stats), path = jax.lax.scan(step, (state, first), (keys, draws))
     return stats, path
 
 
 def trajectories(
-    env: Vectorised, act: Act, z: Shaped[Array, " episode *goal"], key: Key[Array, ""]
+    env: Vectorised, act: Act, z: Shaped[Array, " episode *goal"], key: Key[Array, ""], draws: Draws | None = None
 ) -> Float[Array, "step episode obs"]:
     """The observations of one whole episode per goal, for pictures."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
-    def step(carry, key):
-        state, obs = carry
-        state, out = env.step(state, jax.vmap(act)(obs, z), key)
+    def step(carry, x):
+        (state, obs), (key, noise) = carry, x
+        state, out = env.step(state, jax.vmap(act)(obs, z, noise), key)
         return (state, out.obs), out.next_obs
 
-    _, path = jax.lax.scan(step, (state, obs), jax.random.split(key_steps, env.spec.horizon))
+    _, path = jax.lax.scan(step, (state, obs), (jax.random.split(key_steps, env.spec.horizon), draws))
     return jnp.concatenate([obs[None], path])

@@ -19,6 +19,7 @@ from vgcrl.objective.goals import Box, Discrete, current
 from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
+from vgcrl.show.acting import acting
 from vgcrl.training import trainer
 from vgcrl.training.events import Events
 from vgcrl.training.program import Program, RunState, without
@@ -37,6 +38,7 @@ class Scenes(NamedTuple):
     steps: int
     seconds: float  # of a step
     labels: list[str]
+    remark: str = ""  # said beside the time
 
 
 def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax.Array:
@@ -65,14 +67,9 @@ def _label(program: Program, z: Any) -> str:
     return title(program.goals, z)
 
 
-def _act(program: Program, run: RunState) -> Callable[[Any, Any], np.ndarray]:
-    act = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
-    return lambda obs, z: np.asarray(act(obs, z))
-
-
 def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Request") -> Scenes:
     config, task = program.config, bodies.TASKS[program.config.env]
-    steps, act, tour = round(ask.seconds / program.spec.seconds), _act(program, run), ask.tour
+    steps, act, tour = round(ask.seconds / program.spec.seconds), acting(program, run, ask.noise), ask.tour
     envs = Batch(task, 1, 1 if tour else len(z), horizon=steps + 1, positions=bool(config.positions))
     keys = np.asarray(jax.random.key_data(run.key_evaluation))[None]
     obs, path, each = envs.reset(keys), [envs.qpos.copy()], -(-steps // len(z))
@@ -88,9 +85,9 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
     return Scenes(draw, steps, program.spec.seconds, shown)
 
 
-def _planar(program: Program, runs: RunState, index: int, z: jax.Array) -> Scenes:
+def _planar(program: Program, runs: RunState, index: int, z: jax.Array, noise: bool) -> Scenes:
     run = jax.tree.map(lambda x: x[index], runs)
-    path = np.asarray(program.record_episodes(runs, z))[index]
+    path = np.asarray(program.record_episodes(runs, z, noise))[index]
     low, high = (np.array(x[:2]) for x in (program.spec.low, program.spec.high))
     are_places = METHODS[program.config.method].bounded and program.config.feature_indices(program.spec)[:2] == (0, 1)
     targets = np.asarray(z)[:, :2] if are_places else None
@@ -102,20 +99,19 @@ def _planar(program: Program, runs: RunState, index: int, z: jax.Array) -> Scene
     return Scenes(draw, len(path) - 1, program.spec.seconds, [_label(program, each) for each in z])
 
 
-def _foreign(program: Program, run: RunState, z: jax.Array, seconds: float) -> Scenes:
+def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> Scenes:
     """The environment's own pictures."""
-    config, act = program.config, _act(program, run)
-    steps = min(round(seconds / program.spec.seconds), config.horizon)
+    config, act = program.config, acting(program, run, ask.noise)
+    steps = min(round(ask.seconds / program.spec.seconds), config.horizon)
+
+    def one(obs: np.ndarray, z: Any) -> np.ndarray:
+        return program.spec.native(act(obs[None], z[None])[0])
+
     try:
-        frames = [gymnasium_film.filmed(config.env, steps, lambda o, g=g: _native(program, act, o, g)) for g in z]
+        frames = [gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g)) for g in z]
     except gymnasium_film.NoPictures as error:
         raise UsageError(f"{config.env} cannot be filmed: {error}; valid: one that renders rgb_array") from None
     return Scenes(panels.pictures(frames), steps, program.spec.seconds, [_label(program, each) for each in z])
-
-
-def _native(program: Program, act: Any, obs: Any, z: Any) -> np.ndarray:
-    flat = np.asarray(obs, np.float32).reshape(1, -1)
-    return program.spec.native(act(flat, jnp.asarray(z)[None])[0])
 
 
 class Request(NamedTuple):
@@ -126,6 +122,7 @@ class Request(NamedTuple):
     seed: int | None = None  # whose policy; None: the first
     tour: bool = False  # one body pursues the goals one after the other
     rendered: bool = False  # by MuJoCo's renderer
+    noise: bool = False  # act with that of training
 
 
 def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
@@ -143,10 +140,10 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
         raise UsageError(f"--tour: {config.env} has no body that goes about; valid: HalfCheetah, Ant, Humanoid")
     z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
     if config.native and len(program.spec.position) >= 2:
-        return _planar(program, runs, seed - config.seed, z)
+        return _planar(program, runs, seed - config.seed, z, ask.noise)
     if config.native:
         raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a body")
-    return _foreign(program, run, z[:FEW], ask.seconds)
+    return _foreign(program, run, z[:FEW], ask)
 
 
 def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
@@ -155,7 +152,8 @@ def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
     sheet.paste(scene.draw(frame, skill), (0, BAR))
     pen, font = ImageDraw.Draw(sheet), ImageFont.truetype(FONT, 15)
     pen.text((10, 8), minus(scene.labels[skill]), fill=HUES[skill % len(HUES)], font=font)
-    pen.text((panels.WIDTH - 10, 8), f"{frame * scene.seconds:.1f} s", fill=INK, font=font, anchor="ra")
+    time = ", ".join(filter(None, (scene.remark, f"{frame * scene.seconds:.1f} s")))
+    pen.text((panels.WIDTH - 10, 8), time, fill=INK, font=font, anchor="ra")
     return sheet
 
 
@@ -212,7 +210,8 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None]) -> 
     rendered = is_body and panels.choose_gl()
     if is_body and not rendered:
         say("no OpenGL renders here (EGL, OSMesa): bodies are drawn flat")
-    return write(scenes(folder, ask._replace(rendered=rendered), say), path)
+    found = scenes(folder, ask._replace(rendered=rendered), say)
+    return write(found._replace(remark="with noise" if ask.noise else ""), path)
 
 
 def to_tensorboard(folder: Path, gif: Path) -> None:

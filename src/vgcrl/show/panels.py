@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from vgcrl.envs import bodies
 from vgcrl.envs.bodies import Task
@@ -152,6 +152,7 @@ def pictures(frames: list[list[np.ndarray]]) -> Draw:
 
     def draw(frame: int, skill: int) -> Image.Image:
         shown = frames[skill][min(frame, len(frames[skill]) - 1)]
-        return Image.fromarray(np.asarray(shown, np.uint8)).convert("RGB").resize((WIDTH, HEIGHT))
+        how = Image.Resampling.NEAREST if max(shown.shape[:2]) < HEIGHT // 2 else Image.Resampling.BICUBIC
+        return ImageOps.pad(Image.fromarray(np.asarray(shown, np.uint8)), (WIDTH, HEIGHT), how, FLOOR)
 
     return draw

@@ -1,25 +1,78 @@
-"""The page in which one picks a goal and watches, of a run or of a policy that comes with the package."""
+"""A run, or a policy that comes with the package, to look at: as a page in which one picks a goal, and as a film."""
 
 import sys
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from vgcrl.envs import modules
+from vgcrl.errors import UsageError, need_report
 from vgcrl.show.explorer import explore as write_page
-from vgcrl.use.policies import card, folder_of, is_shipped
+from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise
 
 
-def explore(run: str | Path, *, out: str | Path | None = None, open: bool = False) -> Path:
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _noise(folder: Path, asked: bool | None) -> bool:
+    """As asked, else as the policy is meant to act, which is said where it is with noise."""
+    if asked is None and meant_with_noise(folder):
+        _say(f"{folder.name} acts with the noise of its training, as it is meant to; --noise no shows it without")
+    return meant_with_noise(folder) if asked is None else asked
+
+
+def explore(run: str | Path, *, out: str | Path | None = None, open: bool = False, noise: bool | None = None) -> Path:
     """One HTML file, which needs no server and no network: `explore.html` in the run's folder, POLICY.html of a policy
-    that comes with the package, unless told. `open` shows it in the browser.
+    that comes with the package, unless told. `open` shows it in the browser. `noise`: whether it acts with the noise of
+    training when the page opens; unless told as the policy is meant to.
 
     >>> vgcrl.explore("runs/diayn-pointmass", open=True)
     """
+    modules.import_plugins()
     folder, path, facts = folder_of(run), None if out is None else Path(out), {}
     if is_shipped(folder):
         told = card(folder.name)
         facts = {"name": folder.name, **{k: told[k] for k in ("about", "command", "measured")}}
         path = path or Path(f"{folder.name}.html")
-    page = write_page(folder, path, lambda text: print(text, file=sys.stderr), **facts)
+    page = write_page(folder, path, _say, _noise(folder, noise), **facts)
     if open:
         webbrowser.open(page.absolute().as_uri())
     return page
+
+
+def film(
+    run: str | Path,
+    *,
+    out: str | Path | None = None,
+    goals: Sequence[Any] | None = None,
+    seconds: float = 8.0,
+    seed: int | None = None,
+    tour: bool = False,
+    noise: bool | None = None,
+    tensorboard: bool = False,
+) -> Path:
+    """A film of goals side by side, a .gif, .mp4 or .png: `film.gif` in the run's folder, POLICY.gif of a policy that
+    comes with the package, unless told.
+
+    goals: those pursued, unless told some that differ; seconds: of simulated time; seed: whose policy acts, the first
+    unless told; tour: one body pursues them one after the other. noise: whether it acts with the noise of training,
+    unless told as the policy is meant to. tensorboard: also among the images of the run's events, where it is a .gif.
+
+    >>> vgcrl.film("ant-place", goals=[(4, 0), (0, 4)])
+    """
+    need_report("film")
+    from vgcrl.show import film as films
+
+    modules.import_plugins()
+    folder = folder_of(run)
+    usual = Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif"
+    path = usual if out is None else Path(out)
+    if tensorboard and (is_shipped(folder) or path.suffix != ".gif"):
+        raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
+    ask = films.Request(goals, seconds, seed, tour, noise=_noise(folder, noise))
+    films.film(folder, path, ask, _say)
+    if tensorboard:
+        films.to_tensorboard(folder, path)
+    return path

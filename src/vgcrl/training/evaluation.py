@@ -10,15 +10,15 @@ from jax import Array
 from jaxtyping import Float, Shaped
 
 from vgcrl.measure import metrics
-from vgcrl.measure.rollout import Pursuit, episodes, trajectories
-from vgcrl.training.program import Components, RunState, best, native_envs
+from vgcrl.measure.rollout import Pursuit, draw_noise, episodes, trajectories
+from vgcrl.training.program import Components, RunState, act, native_envs
 
 
 class EvaluationParts(NamedTuple):
     """The parts of an evaluation around its episodes, for one run."""
 
     plan: Callable[..., Pursuit]  # run, targets
-    act: Callable[..., Array]  # run, obs, z -> action, of one episode
+    act: Callable[..., Array]  # run, obs, what is pursued, noise or none -> action, of one episode
     measure: Callable[..., Any]
     conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
 
@@ -27,8 +27,10 @@ def evaluation_parts(p: Components, count: int) -> EvaluationParts:
     def plan(run: RunState, targets: Float[Array, "target obs"]) -> Pursuit:
         return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
 
-    def act(run: RunState, obs: Float[Array, " obs"], pursued: Pursuit) -> Float[Array, " action"]:
-        return best(p, run, obs, metrics.goal_now(p.goals, run.learner.q, obs, pursued))
+    def pursue(
+        run: RunState, obs: Float[Array, " obs"], pursued: Pursuit, noise: Float[Array, " action"] | None
+    ) -> Float[Array, " action"]:
+        return act(p, run, obs, metrics.goal_now(p.goals, run.learner.q, obs, pursued), noise)
 
     def conclude(
         run: RunState,
@@ -41,10 +43,12 @@ def evaluation_parts(p: Components, count: int) -> EvaluationParts:
         gone = {"path": path, "asked": targets[:, jnp.array(p.spec.place)]} if p.spec.place else {}
         return {**out, **gone, "train": run.info, "posterior": run.learner.q.learned()}
 
-    return EvaluationParts(plan, act, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
+    return EvaluationParts(plan, pursue, lambda run: metrics.measuring(p.goals, run.learner.q, p.spec), conclude)
 
 
-def evaluate(p: Components, run: RunState, targets: Float[Array, "target obs"] | None, count: int) -> dict[str, Any]:
+def evaluate(
+    p: Components, run: RunState, targets: Float[Array, "target obs"] | None, count: int, noise: bool
+) -> dict[str, Any]:
     """In a native environment; without targets those are states of rest from its own starts."""
     part = evaluation_parts(p, count)
     key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
@@ -52,12 +56,14 @@ def evaluate(p: Components, run: RunState, targets: Float[Array, "target obs"] |
         _, targets = native_envs(p, run.knobs, count).reset(key_targets)
     pursued = part.plan(run, targets)
     envs = native_envs(p, run.knobs, pursued.aimed.shape[0])
-    stats, path = episodes(envs, partial(part.act, run), pursued, key_episodes, part.measure(run))
+    draws = draw_noise(envs, jax.random.fold_in(run.key_evaluation, 4)) if noise else None
+    stats, path = episodes(envs, partial(part.act, run), pursued, key_episodes, part.measure(run), draws)
     return part.conclude(run, stats, path, pursued, targets)
 
 
 def record_episodes(
-    p: Components, run: RunState, z: Shaped[Array, " episode *goal"]
+    p: Components, run: RunState, z: Shaped[Array, " episode *goal"], noise: bool
 ) -> Float[Array, "step episode obs"]:
-    act = partial(best, p, run)
-    return trajectories(native_envs(p, run.knobs, z.shape[0]), act, z, jax.random.fold_in(run.key_evaluation, 3))
+    envs, key = native_envs(p, run.knobs, z.shape[0]), jax.random.fold_in(run.key_evaluation, 3)
+    draws = draw_noise(envs, jax.random.fold_in(run.key_evaluation, 4)) if noise else None
+    return trajectories(envs, partial(act, p, run), z, key, draws)

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from vgcrl.envs import HostEnvs
-from vgcrl.envs.contract import GoalEnvs
+from vgcrl.envs.contract import GoalEnvs, generator
 from vgcrl.envs.goal_envs import OwnSuccess
 from vgcrl.measure.rollout import Pursuit, begin, follow, places, sample_goals
 from vgcrl.objective.goals import current
@@ -33,6 +33,11 @@ def _keys(key: Array) -> np.ndarray:
 def _finite_actions(action: Array) -> np.ndarray:
     """A policy that has diverged rests: what is no number does not reach the simulator."""
     return np.nan_to_num(np.asarray(action))
+
+
+def _draw_noise(keys: np.ndarray, clock: int, shape: tuple[int, int]) -> np.ndarray:
+    """Standard normal noise of every run at one step of an evaluation, (run, episode, action)."""
+    return np.stack([generator(key ^ 3, clock).standard_normal(shape, np.float32) for key in keys])
 
 
 def _own_goals(envs: HostEnvs, obs: Array, first: int) -> Array:
@@ -75,7 +80,7 @@ class HostProgram(Program):
         self.decide = for_all_runs(decide, axes=(0, None))
         self.learn = for_all_runs(learn, axes=(0, 0, None), donate=(0,))
         self.observe_and_act = for_all_runs(observe_and_act, axes=(0, 0, 0, 0, None), donate=(0,))
-        self.best_of_all = for_all_runs(jax.vmap(partial(program.best, p), (None, 0, 0)), axes=(0, 0, None))
+        self.act_for_all = for_all_runs(jax.vmap(partial(program.act, p), (None, 0, 0, 0)), axes=(0, 0, None, 0))
         self.restart_episodes = for_all_runs(restart_episodes, axes=(0, 0), donate=(0,))
 
     @cached_property
@@ -113,24 +118,24 @@ class HostProgram(Program):
         if key not in self._evaluators:
             part = evaluation_parts(self.parts, episodes)
 
-            def act(run: RunState, obs: Array, pursued: Pursuit) -> Array:
-                return jax.vmap(partial(part.act, run))(obs, pursued)
+            def act(run: RunState, obs: Array, pursued: Pursuit, noise: Array | None) -> Array:
+                return jax.vmap(partial(part.act, run))(obs, pursued, noise)
 
             def observe_and_act(
-                run: RunState, stats: Any, action: Array, out: Step, pursued: Pursuit
+                run: RunState, stats: Any, action: Array, out: Step, pursued: Pursuit, noise: Array | None
             ) -> tuple[Any, ...]:
                 stats = follow(stats, action, out, pursued, part.measure(run))
-                return stats, act(run, stats.obs, pursued), places(stats, self.parts.spec)
+                return stats, act(run, stats.obs, pursued, noise), places(stats, self.parts.spec)
 
-            def first(run: RunState, obs: Array, pursued: Pursuit) -> tuple[Any, Array]:
+            def first(run: RunState, obs: Array, pursued: Pursuit, noise: Array | None) -> tuple[Any, Array]:
                 stats = begin(obs, pursued, self.parts.spec.action_dim, part.measure(run))
-                return stats, act(run, stats.obs, pursued)
+                return stats, act(run, stats.obs, pursued, noise)
 
             aimed = None if targets else 0
             parts = {
                 "plan": self.for_all_runs(part.plan, axes=(0, aimed)),
-                "first": self.for_all_runs(first, axes=(0, 0, 0)),
-                "observe_and_act": self.for_all_runs(observe_and_act, axes=(0, 0, 0, 0, 0), donate=(1,)),
+                "first": self.for_all_runs(first, axes=(0, 0, 0, 0)),
+                "observe_and_act": self.for_all_runs(observe_and_act, axes=(0, 0, 0, 0, 0, 0), donate=(1,)),
                 "conclude": self.for_all_runs(part.conclude, axes=(0, 0, 0, 0, aimed)),
             }
             self._evaluators[key] = (
@@ -139,7 +144,9 @@ class HostProgram(Program):
             )
         return self._evaluators[key]
 
-    def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
+    def evaluate(
+        self, runs: RunState, targets: Array | None = None, episodes: int | None = None, noise: bool = False
+    ) -> dict[str, Any]:
         count = episodes or self.config.evaluate_episodes
         envs, part = self.evaluators(count, 0 if targets is None else targets.shape[0])
         keys = _keys(runs.key_evaluation)
@@ -150,23 +157,25 @@ class HostProgram(Program):
         aims = targets if targets is not None else _own_goals(envs, obs, count) if asks else jnp.asarray(starts)
         own = OwnSuccess((obs.shape[0], obs.shape[1] - count))
         pursued, path = part["plan"](light, aims), []
-        stats, action = part["first"](light, obs, pursued)
+        draw = partial(_draw_noise, keys, shape=(obs.shape[1], envs.spec.action_dim)) if noise else lambda clock: None
+        stats, action = part["first"](light, obs, pursued, draw(-1))
         for clock in range(envs.spec.horizon):
             out = envs.step(_finite_actions(action), keys, clock)
             if asks:
                 own.follow(cast(GoalEnvs, envs).succeeded()[:, count:], out.last[:, count:])
-            stats, action, place = part["observe_and_act"](light, stats, action, out, pursued)
+            stats, action, place = part["observe_and_act"](light, stats, action, out, pursued, draw(clock))
             path.append(np.asarray(place))
         concluded = part["conclude"](light, stats, np.stack(path, axis=1), pursued, aims)
         return {**concluded, **(own.rates() if asks else {})}
 
-    def record_episodes(self, runs: RunState, z: Array) -> np.ndarray:
+    def record_episodes(self, runs: RunState, z: Array, noise: bool = False) -> np.ndarray:
         envs, keys = self.config.build_host_envs(self.config.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
         light = without(runs, "replay", "scene")
         path = [envs.reset(keys)]
         obs = path[0]
         for clock in range(envs.spec.horizon):
-            out = envs.step(_finite_actions(self.best_of_all(light, obs, z)), keys, clock)
+            draws = _draw_noise(keys, clock, (z.shape[0], envs.spec.action_dim)) if noise else None
+            out = envs.step(_finite_actions(self.act_for_all(light, obs, z, draws)), keys, clock)
             path.append(out.next_obs)
             obs = out.obs
         envs.close()

@@ -18,8 +18,11 @@ class NativeProgram(Program):
         p = self.parts
         self._start = self.for_all_runs(partial(program.init, p), axes=(0, 0, None))
         self._advance = self.for_all_runs(partial(program.advance, p), axes=(0, None, None), donate=(0,))
-        self._record_episodes = self.for_all_runs(partial(evaluation.record_episodes, p), axes=(0, None))
-        self._evaluations: dict[int, Callable[..., dict[str, Any]]] = {}  # by the number of episodes
+        self._recordings = {
+            noise: self.for_all_runs(partial(evaluation.record_episodes, p, noise=noise), axes=(0, None))
+            for noise in (False, True)
+        }
+        self._evaluations: dict[tuple[int, bool], Callable[..., dict[str, Any]]] = {}  # by episodes, and with noise
 
     def init(self) -> RunState:
         return self._start(self.seeds, self.knobs, None)
@@ -30,15 +33,17 @@ class NativeProgram(Program):
     def advance(self, runs: RunState, first: int, count: int) -> RunState:
         return self._advance(runs, first, count)
 
-    def evaluate(self, runs: RunState, targets: Array | None = None, episodes: int | None = None) -> dict[str, Any]:
-        count = episodes or self.config.evaluate_episodes
-        if count not in self._evaluations:
-            measure = partial(evaluation.evaluate, self.parts, count=count)
-            self._evaluations[count] = self.for_all_runs(measure, axes=(0, None))
-        return self._evaluations[count](runs, targets)
+    def evaluate(
+        self, runs: RunState, targets: Array | None = None, episodes: int | None = None, noise: bool = False
+    ) -> dict[str, Any]:
+        size = count, _ = episodes or self.config.evaluate_episodes, noise
+        if size not in self._evaluations:
+            measure = partial(evaluation.evaluate, self.parts, count=count, noise=noise)
+            self._evaluations[size] = self.for_all_runs(measure, axes=(0, None))
+        return self._evaluations[size](runs, targets)
 
-    def record_episodes(self, runs: RunState, z: Array) -> Array:
-        return self._record_episodes(runs, z)
+    def record_episodes(self, runs: RunState, z: Array, noise: bool = False) -> Array:
+        return self._recordings[noise](runs, z)
 
     def overflows(self, runs: RunState) -> int:
         return int(runs.scene.env.overflows.sum())

@@ -252,17 +252,37 @@ def advance(p: Components, run: RunState, first: Int[Array, ""], count: Int[Arra
     return jax.lax.fori_loop(first * p.collects, (first + count) * p.collects, partial(step, p), run)
 
 
-def best(p: Components, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
-    """The action without noise; by generalised policy improvement, the best for z of what several goals would do."""
+def improved_goal(
+    p: Components, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]
+) -> Shaped[Array, "*goal"]:
+    """The goal to act for: z, or by generalised policy improvement that of several whose action is the best for z."""
     agent = run.learner.agent
     if not p.config.gpi:
-        return p.agent.best(agent, obs, z)
+        return z
     others = sample_goals(p.goals, key_of_seed(0), p.config.gpi)
     goals = jnp.concatenate([z[None].astype(others.dtype), others])
     actions = jax.vmap(lambda g: p.agent.best(agent, obs, g))(goals)
     w = learner.successor(run.learner.q, p.goals, run.learner.q(obs), z)[1]
     psi = jax.vmap(lambda a, g: p.agent.successors(agent, obs, a, g))(actions, goals)
-    return actions[jnp.argmax(jnp.min(psi @ w, axis=1))]
+    return goals[jnp.argmax(jnp.min(psi @ w, axis=1))]
+
+
+def best(p: Components, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
+    """The action without noise: the mode of the policy."""
+    return p.agent.best(run.learner.agent, obs, improved_goal(p, run, obs, z))
+
+
+def act(
+    p: Components,
+    run: RunState,
+    obs: Float[Array, " obs"],
+    z: Shaped[Array, "*goal"],
+    noise: Float[Array, " action"] | None = None,
+) -> Float[Array, " action"]:
+    """The action: drawn from the policy by standard normal noise, or without it the best."""
+    if noise is None:
+        return best(p, run, obs, z)
+    return p.agent.act(run.learner.agent, obs, improved_goal(p, run, obs, z), noise)
 
 
 def run_axis(config: Config) -> tuple[Int[Array, " run"], Knobs]:
@@ -302,6 +322,16 @@ class Program(ABC):
         """The action of one run for one observation and goal, without noise."""
         return best(self.parts, run, obs, z)
 
+    def act(
+        self,
+        run: RunState,
+        obs: Float[Array, " obs"],
+        z: Shaped[Array, "*goal"],
+        noise: Float[Array, " action"] | None = None,
+    ) -> Float[Array, " action"]:
+        """The same with standard normal noise, as it acts in training; without it where that is None."""
+        return act(self.parts, run, obs, z, noise)
+
     @abstractmethod
     def init(self) -> RunState:
         """All runs before their first step."""
@@ -316,13 +346,18 @@ class Program(ABC):
 
     @abstractmethod
     def evaluate(
-        self, runs: RunState, targets: Float[Array, "target obs"] | None = None, episodes: int | None = None
+        self,
+        runs: RunState,
+        targets: Float[Array, "target obs"] | None = None,
+        episodes: int | None = None,
+        noise: bool = False,
     ) -> dict[str, Any]:
-        """Metrics of every run, (run, ...). Without targets those are states of rest from the environment's starts."""
+        """Metrics of every run, (run, ...). Without targets those are states of rest from the environment's starts;
+        with noise the policy acts as in training."""
 
     @abstractmethod
-    def record_episodes(self, runs: RunState, z: Shaped[Array, " episode *goal"]) -> Any:
-        """Observations of an episode for each goal, (run, step, goal, ...)."""
+    def record_episodes(self, runs: RunState, z: Shaped[Array, " episode *goal"], noise: bool = False) -> Any:
+        """Observations of an episode for each goal, (run, step, goal, ...); with noise as in training."""
 
     @abstractmethod
     def overflows(self, runs: RunState) -> int:

@@ -12,7 +12,7 @@ from vgcrl.training.run_folder import Run, read_config
 from vgcrl.use.callbacks import watching
 from vgcrl.use.evaluate import evaluate_run
 from vgcrl.use.given import TrainOptions, spelled_out, to_options
-from vgcrl.use.policies import folder_of
+from vgcrl.use.policies import folder_of, meant_with_noise
 from vgcrl.use.policy import Policy, policy_of
 
 
@@ -85,15 +85,18 @@ def resume(
         return trainer.resume(folder, steps, quiet=quiet, callback=watch)
 
 
-def evaluate(run: str | Path, *, episodes: int | None = None, targets: str | Path | None = None) -> dict[str, Any]:
+def evaluate(
+    run: str | Path, *, episodes: int | None = None, targets: str | Path | None = None, noise: bool = False
+) -> dict[str, Any]:
     """Measure a run on held-out episodes: what `vgcrl evaluate --json` prints, as a dict.
 
     episodes: of each run; unless told, as many as its own evaluations had. targets: a file of states for LGR(s).
+    noise: act with the noise of training, not by the mode of the policy.
 
     >>> vgcrl.evaluate("runs/gcrl-pointmass", episodes=200)["mean"]["lgr_s"]
     """
     modules.import_plugins()
-    return evaluate_run(folder_of(run), episodes, None if targets is None else Path(targets), _say)
+    return evaluate_run(folder_of(run), episodes, None if targets is None else Path(targets), _say, noise)
 
 
 def _say(text: str) -> None:
@@ -110,5 +113,6 @@ def load(run: str | Path, seed: int | None = None) -> Policy:
     >>> policy.act(obs, goal_state=target)
     """
     modules.import_plugins()
-    program, runs, _ = trainer.restore(folder_of(run), _say)
-    return policy_of(program, runs, seed)
+    folder = folder_of(run)
+    program, runs, _ = trainer.restore(folder, _say)
+    return policy_of(program, runs, seed, meant_with_noise(folder))

@@ -16,16 +16,17 @@ def evaluate_run(
     episodes: int | None,
     file: Path | None,
     warn: Callable[[str], None],
+    noise: bool = False,
 ) -> dict[str, Any]:
-    """Targets from `file`, else those shipped for the environment, else its own starts."""
+    """Targets from `file`, else those shipped for the environment, else its own starts; with noise as in training."""
     program, runs, counters = restore(folder, warn)
     config, width = program.config, program.spec.obs_dim
     wanted = target_states.from_file(file, width) if file else target_states.for_spec(config.env, program.spec)
     missed, count = target_states.quality(config.env)
     if file is None and 2 * missed > count:
         warn(f"{config.env}: of the {count} experts behind the target states, {missed} missed the velocity asked for")
-    out = jax.device_get(program.evaluate(runs, wanted, episodes=episodes or config.evaluate_episodes))
+    out = jax.device_get(program.evaluate(runs, wanted, episodes or config.evaluate_episodes, noise))
     del out["train"]
     source = str(file) if file else "the environment's own starts" if wanted is None else f"{len(wanted)} expert states"
-    head = {"method": config.method, "env": config.env, "steps": counters["step"], "targets": source}
+    head = {"method": config.method, "env": config.env, "steps": counters["step"], "targets": source, "noise": noise}
     return {**head, **summarise(program, out)}

@@ -33,8 +33,14 @@ def names() -> list[str]:
 
 
 def card(name: str) -> dict[str, Any]:
-    """about, command, steps, seed, hardware, and `measured`: the last evaluation of that seed."""
+    """about, command, steps, seed, hardware, `measured`: the last evaluation of that seed; and `noise`, true where it
+    is meant to act with noise."""
     return json.loads((SHIPPED / name / "card.json").read_text())
+
+
+def meant_with_noise(folder: Path) -> bool:
+    """Whether its card says so; a run has none, and acts without."""
+    return is_shipped(folder) and card(folder.name).get("noise", False)
 
 
 def folder_of(run: str | Path) -> Path:
@@ -64,8 +70,9 @@ def train_command(config: Config) -> str:
     return " ".join([f"vgcrl train {config.method}", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
 
 
-def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path = SHIPPED) -> Path:
-    """A folder to ship, of one seed of a run: the one told, or the one with the best F at the last evaluation."""
+def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path = SHIPPED, noise: bool = False) -> Path:
+    """A folder to ship, of one seed of a run: the one told, or the one with the best F at the last evaluation; `noise`
+    where it is meant to act with noise."""
     program, runs, counters = trainer.restore(run, print)
     config, lines = program.config, read_lines(run / "metrics.jsonl")
     if config.swept or not lines:
@@ -87,6 +94,7 @@ def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path =
         "steps": counters["step"],
         "seed": chosen["seed"],
         "hardware": lines[-1].get("hardware"),
+        "noise": noise,
         "measured": {k: chosen[k] for k in MEASURED if chosen.get(k) is not None},
     }
     atomic_write(out / "card.json", json.dumps(facts, indent=2) + "\n")

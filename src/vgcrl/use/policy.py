@@ -1,5 +1,6 @@
 """One trained run as something that acts: for a goal, or for the goal that stands for a state the user names."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,19 +17,24 @@ from vgcrl.training.program import Program, RunState, without
 class Policy:
     """What `vgcrl.load` returns. Observations are one or a batch; goals are one for all, or one for each.
 
+    `noise` says whether it is meant to act with noise, as some policies that come with the package are; they too act
+    without it unless told.
+
     >>> policy = vgcrl.load("runs/gcrl-pointmass")
-    >>> policy.act(obs, goal_state=target)          # (action,)
-    >>> policy.act(batch_of_obs, z=[0.5, -0.5])     # (batch, action)
+    >>> policy.act(obs, goal_state=target)                          # (action,)
+    >>> policy.act(batch_of_obs, z=[0.5, -0.5])                     # (batch, action)
+    >>> policy.act(obs, goal_state=target, deterministic=False)     # with the noise that it was trained with
     """
 
-    def __init__(self, program: Program, runs: RunState, index: int):
+    def __init__(self, program: Program, runs: RunState, index: int, noise: bool = False):
         run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
         self.config, self.spec, self.goals = program.config, program.spec, program.goals
-        self.seed = program.config.seed + index % program.config.seeds
-        self._best = jax.jit(lambda obs, z: program.best(run, obs, z))
+        self.seed, self.noise = program.config.seed + index % program.config.seeds, noise
+        self._rng = np.random.default_rng(self.seed)
+        self._act = jax.jit(partial(program.act, run))
         self._embed = jax.jit(lambda s: self.goals.point(run.learner.q(s)))
         self._aim = jax.jit(lambda obs, target: aim(self.goals, run.learner.q, obs, target))
-        self._best_of_each = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
+        self._act_for_each = jax.jit(jax.vmap(partial(program.act, run)))
         self._aim_of_each = jax.jit(jax.vmap(lambda obs, target: aim(self.goals, run.learner.q, obs, target)))
 
     def __repr__(self) -> str:
@@ -83,39 +89,64 @@ class Policy:
             raise ValueError(f"{len(targets)} goal states for {count} observations; valid: one, or one for each")
         return jnp.asarray(np.broadcast_to(targets, (count, self.spec.obs_dim)))
 
-    def act(self, obs: Any, *, goal_state: Any = None, z: Any = None) -> np.ndarray:
-        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z."""
+    def _draw(self, deterministic: bool, rng: np.random.Generator | None, batch: tuple[int, ...]) -> jax.Array | None:
+        """Standard normal noise for an action, or for each of a batch; None where it is to act without."""
+        if rng is not None and (deterministic or not isinstance(rng, np.random.Generator)):
+            raise ValueError("rng goes with deterministic=False, and is a numpy.random.Generator")
+        if deterministic:
+            return None
+        rng = self._rng if rng is None else rng
+        return jnp.asarray(rng.standard_normal((*batch, self.spec.action_dim), np.float32))
+
+    def act(
+        self,
+        obs: Any,
+        *,
+        goal_state: Any = None,
+        z: Any = None,
+        deterministic: bool = True,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
+        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z.
+
+        deterministic: the mode of the policy; where False a sample of it, as it acts in training. rng: where samples
+        come from; unless told a generator of the policy's own, which starts from its seed.
+        """
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
         states = self._states("obs", obs)
-        here = jnp.asarray(states)
+        here, noise = jnp.asarray(states), self._draw(deterministic, rng, states.shape[:-1])
         if states.ndim == 2:
             count = len(states)
             goals = (
                 self._goals(z, count) if z is not None else self._aim_of_each(here, self._targets(goal_state, count))
             )
-            return self.spec.native(np.asarray(self._best_of_each(here, goals)))
+            return self.spec.native(np.asarray(self._act_for_each(here, goals, noise)))
         if z is not None:
-            return self.spec.native(np.asarray(self._best(here, self.goals.read(z))))
+            return self.spec.native(np.asarray(self._act(here, self.goals.read(z), noise)))
         target = self._states("goal_state", goal_state)
         if target.ndim == 2:
             raise ValueError(f"{len(target)} goal states for one observation; valid: one")
-        return self.spec.native(np.asarray(self._best(here, self._aim(here, jnp.asarray(target)))))
+        return self.spec.native(np.asarray(self._act(here, self._aim(here, jnp.asarray(target)), noise)))
 
     def predict(
-        self, observation: dict[str, Any], state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: dict[str, Any],
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        rng: np.random.Generator | None = None,
     ) -> tuple[np.ndarray, None]:
         """As stable-baselines3 has it, for goal environments: the action for the desired goal in a dict of observation,
-        achieved_goal and desired_goal, and no state. The policy acts without noise.
+        achieved_goal and desired_goal, and no state; `deterministic` and `rng` are those of `act`.
 
         >>> action, _ = policy.predict(obs)
         """
-        if not deterministic:
-            raise ValueError("deterministic=False is not there: the policy acts without noise")
-        return self.act(observation, goal_state=self._joined(observation, "desired_goal")), None
+        target = self._joined(observation, "desired_goal")
+        return self.act(observation, goal_state=target, deterministic=deterministic, rng=rng), None
 
 
-def policy_of(program: Program, runs: RunState, seed: int | None) -> Policy:
+def policy_of(program: Program, runs: RunState, seed: int | None, noise: bool = False) -> Policy:
     """Of one seed of the runs, the first unless told."""
     first, count = program.config.seed, program.config.seeds * len(program.config.settings)
     seed = first if seed is None else seed
@@ -123,4 +154,4 @@ def policy_of(program: Program, runs: RunState, seed: int | None) -> Policy:
         raise UsageError(f"seed {seed} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
     if count > program.config.seeds:
         raise UsageError("this run trained several settings; valid: a run with one value per knob")
-    return Policy(program, runs, seed - first)
+    return Policy(program, runs, seed - first, noise)

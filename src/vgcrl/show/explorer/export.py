@@ -8,6 +8,7 @@ import jax
 
 from vgcrl.envs import bodies
 from vgcrl.errors import UsageError
+from vgcrl.objective.agents.sac import LOG_STD_RANGE
 from vgcrl.objective.goals import current
 from vgcrl.objective.methods import METHODS
 from vgcrl.show.explorer import networks, worlds
@@ -76,17 +77,20 @@ def labelled(measured: dict[str, Any]) -> Data:
     return {label: measured[name] for name, label in SHOWN.items() if measured.get(name) is not None}
 
 
-def describe(program: Program, runs: RunState, steps: int, measured: Data) -> Data:
-    """All that a page needs; raises UsageError where no page can show the world."""
+def describe(program: Program, runs: RunState, steps: int, measured: Data, noise: bool = False) -> Data:
+    """All that a page needs; raises UsageError where no page can show the world. `noise`: whether it acts with that of
+    training when the page opens, or did when it was recorded."""
     config, features = program.config, program.config.feature_indices(program.spec)
     foreign = not config.native and config.env not in bodies.TASKS
-    world = recorded_world(program, runs) if foreign else worlds.world(program)
+    world = recorded_world(program, runs, noise) if foreign else worlds.world(program)
     return {
         "method": config.method,
         "env": config.env,
         "q": METHODS[config.method].q,
         "steps": steps,
         "measured": measured,
+        "noise": noise,
+        "log_std_range": LOG_STD_RANGE,
         "spec": worlds.specification(program),
         "inputs": config.inputs,
         "relative": features if config.relative_goals else (),
@@ -100,11 +104,11 @@ def describe(program: Program, runs: RunState, steps: int, measured: Data) -> Da
     }
 
 
-def export_run(folder: Path, warn: Callable[[str], None]) -> Data:
+def export_run(folder: Path, warn: Callable[[str], None], noise: bool) -> Data:
     """A run folder for a page; raises UsageError where there is no policy."""
     program, runs, counters = trainer.restore(folder, warn)
     if program.config.gpi:
         warn(f"--gpi {program.config.gpi}: the page acts for the goal itself, without the policies of other goals")
     if not counters["step"]:
         raise UsageError(f"{folder} has no policy yet; valid: a run that was trained")
-    return describe(program, runs, counters["step"], measured(folder))
+    return describe(program, runs, counters["step"], measured(folder), noise)

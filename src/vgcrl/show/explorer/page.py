@@ -58,18 +58,21 @@ def render(run: Data) -> str:
 
 
 def fitting(run: Data, warn: Callable[[str], None]) -> str:
-    """A page of at most `LARGEST` bytes; where that takes it, without the last seeds."""
-    page, policies = render(run), run["policies"]
-    while len(page) > LARGEST and len(policies) > 1:
-        warn(f"left out to keep the page below {LARGEST / 1e6:.0f} MB: {policies[-1]['label']}")
-        policies = policies[:-1]
-        page = render({**run, "policies": policies})
+    """A page of at most `LARGEST` bytes; where that takes it, without the last seeds or recorded episodes."""
+    page, world = render(run), run["world"]
+    several = run["policies"] or world["episodes"]
+    while len(page) > LARGEST and len(several) > 1:
+        warn(f"left out to keep the page below {LARGEST / 1e6:.0f} MB: {several[-1]['label']}")
+        several = several[:-1]
+        kept = {"policies": several} if run["policies"] else {"world": {**world, "episodes": several}}
+        page = render({**run, **kept})
     return page
 
 
-def explore(folder: Path, out: Path | None, warn: Callable[[str], None], **facts: Any) -> Path:
-    """Write the page of a run folder, `explore.html` in it unless told; `facts` are said of it too."""
-    run = {**export_run(folder, warn), **facts}
+def explore(folder: Path, out: Path | None, warn: Callable[[str], None], noise: bool = False, **facts: Any) -> Path:
+    """Write the page of a run folder, `explore.html` in it unless told; with `noise` it opens acting with that of
+    training; `facts` are said of it too."""
+    run = {**export_run(folder, warn, noise), **facts}
     page = fitting({**run, "measured": labelled(run["measured"])}, warn)
     path = out or folder / "explore.html"
     atomic_write(path, page)

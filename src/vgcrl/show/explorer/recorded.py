@@ -1,4 +1,7 @@
-"""Episodes of a Gymnasium environment for a page: pictures where it draws itself, else curves of its observation."""
+"""Episodes of a Gymnasium environment for a page: pictures where it draws itself, and curves of its observation.
+
+An observation that is a picture has no curves; where the environment does not draw itself, it is what is seen.
+"""
 
 import base64
 import io
@@ -14,6 +17,7 @@ from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
+from vgcrl.show.acting import acting
 from vgcrl.training.program import Program, RunState, without
 
 GOALS = 8  # episodes on a page
@@ -44,40 +48,39 @@ def _label(program: Program, z: Any) -> str:
     return "z = " + ", ".join(f"{x:.2f}" for x in np.asarray(program.goals.show(z))[:4])
 
 
-def record(env: str, steps: int, act: Callable[[np.ndarray], np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
-    """One episode: its pictures, none where the environment does not draw itself, and its observations."""
+def record(
+    env: str, env_arg: tuple[str, ...], steps: int, act: Callable[[np.ndarray], np.ndarray]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """One episode: its pictures, none where there are none, and its observations, (step, obs)."""
+    seen: list[np.ndarray] = []
 
-    def watched(seen: list[np.ndarray]) -> Callable[[Any], np.ndarray]:
-        def look(obs: Any) -> np.ndarray:
-            seen.append(np.asarray(obs, np.float32).ravel())
-            return act(seen[-1])
-
-        return look
+    def look(obs: np.ndarray) -> np.ndarray:
+        seen.append(obs)
+        return act(obs)
 
     try:
-        seen: list[np.ndarray] = []
-        return gymnasium_film.filmed(env, steps, watched(seen)), np.stack(seen)
+        return gymnasium_film.filmed(env, env_arg, steps, look), np.stack(seen)
     except gymnasium_film.NoPictures:
-        seen = []
-        gymnasium_film.unfilmed(env, steps, watched(seen))
+        seen.clear()
+        gymnasium_film.unfilmed(env, env_arg, steps, look)
         return [], np.stack(seen)
 
 
-def episodes(program: Program, runs: RunState) -> list[Data]:
-    """Of the first run: a goal each, with its observations and, where the environment renders, pictures."""
+def episodes(program: Program, runs: RunState, noise: bool) -> list[Data]:
+    """Of the first run: a goal each, with its observations and, where there are any, pictures."""
     run = jax.tree.map(lambda x: x[0], without(runs, "replay", "scene"))
-    best = jax.jit(lambda obs, z: program.best(run, obs, z))
-    steps, native, found = min(STEPS, program.config.horizon), program.spec.native, []
+    config, spec, act = program.config, program.spec, acting(program, run, noise)
+    steps, env_arg, found = min(STEPS, config.horizon), config.env_arg or (), []
     for z in _goals(program, run):
-        frames, seen = record(program.config.env, steps, lambda obs, z=z: native(np.asarray(best(obs, z))))
+        frames, seen = record(config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]))
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]
-        observations = networks.tensor(seen)
+        observations = networks.tensor(seen[:, :0] if spec.pixels else seen)
         found.append({"label": _label(program, z), "observations": observations, "pictures": pictures, "every": every})
     return found
 
 
-def recorded_world(program: Program, runs: RunState) -> Data:
+def recorded_world(program: Program, runs: RunState, noise: bool) -> Data:
     """A world that a page plays back; it simulates nothing."""
-    names = [f"observation {i}" for i in range(program.spec.obs_dim)]
-    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs)}
+    names = [f"observation {i}" for i in range(0 if program.spec.pixels else program.spec.obs_dim)]
+    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs, noise)}

@@ -56,7 +56,7 @@ function status(show) {
   const [x, y] = sim.place();
   const [vx, vy] = sim.velocity();
   const speed = Math.hypot(vx, vy);
-  byId("clock").textContent = `${sim.time().toFixed(1)} s   at (${number(x, 1)}, ${number(y, 1)}) m   ${number(speed, 1)} m/s${sim.fallen() ? "   fallen: press R for a fresh start" : ""}`;
+  byId("clock").textContent = `${sim.time().toFixed(1)} s   at (${number(x, 1)}, ${number(y, 1)}) m   ${number(speed, 1)} m/s${show.noise ? "   with noise" : ""}${sim.fallen() ? "   fallen: press R for a fresh start" : ""}`;
 }
 
 function live(show, view, side, time) {
@@ -96,11 +96,15 @@ function api(show, view, time) {
     observation: () => [...show.main.sim.observation()],
     // Whole steps of the environment; time stands still between calls.
     step: (count = 1) => { time.play(false); show.step(count); return [...show.main.sim.observation()]; },
+    // The same seed gives the same start, and the same noise.
     reset: (seed = 0) => { show.reset(seed); return [...show.main.sim.observation()]; },
     play: (on = true) => time.play(on),
     goTo: (place) => show.goTo(place),
     place: () => show.main.sim.place(),
-    act: (obs, z) => [...show.main.mind.act(obs, show.goals.read(z))],
+    setNoise: (on) => { show.setNoise(on); time.label(); },
+    noise: () => show.noise,
+    // The mode of the policy, or with standard normal numbers a sample of it.
+    act: (obs, z, normals) => [...show.main.mind.act(obs, show.goals.read(z), normals)],
     embed: (state) => show.goals.show(show.main.mind.embed(state)),
     aim: (obs, target) => show.goals.show(show.main.mind.aim(obs, target)),
     opinion: () => show.main.opinion && { value: show.main.opinion.value, mode: show.goals.show(show.main.opinion.mode) },

@@ -10,6 +10,7 @@ function about(run) {
     ["Method", `${run.method}, q = ${run.q}`],
     ["Environment", run.env],
     ["Trained", `${run.steps.toLocaleString("en")} steps`],
+    ...(run.noise ? [["Acts", "with the noise of its training, unless switched off (Noise)"]] : []),
     ...Object.entries(run.measured).map(([name, value]) => [name, number(value, 3)]),
     ...(run.command ? [["Command", run.command]] : []),
   ];

@@ -14,6 +14,7 @@ export function policy(run, data) {
   const q = posterior(data.posterior, goals);
   const scale = INPUTS[run.inputs];
   const width = run.spec.action_dim;
+  const [least, most] = run.log_std_range;
   const units = data.standard && data.standard.map((x) => tensor(x).data); // mean and spread of the features
   const see = (s) => Float32Array.from(run.features, (i, k) => (units ? (s[i] - units[0][k]) / units[1][k] : s[i]));
   const view = VIEWS[run.sees](see);
@@ -33,8 +34,12 @@ export function policy(run, data) {
     hasPosterior: q !== null,
     during,
     at,
-    // The action in [−1, 1], without noise.
-    act: (obs, z) => actor(given(obs, z)).subarray(0, width).map(Math.tanh),
+    // The action in [−1, 1]: the mode of the policy, or a sample of it from standard normal noise.
+    act: (obs, z, noise = still) => {
+      const out = actor(given(obs, z));
+      const std = out.subarray(width).map((v) => Math.exp(Math.min(Math.max(v, least), most)));
+      return out.subarray(0, width).map((mean, i) => Math.tanh(mean + std[i] * noise[i]));
+    },
     // The goal that stands for a target state, seen from obs.
     aim: (obs, target) => {
       if (!q) throw new Error("this page does not know the posterior of this method, so a state cannot be a goal");

@@ -38,11 +38,11 @@ export async function recorded(run) {
 
   document.title = `${run.method} · ${run.env} — vgcrl`;
   byId("name").textContent = `${run.method} · ${run.env}`;
-  byId("invitation").textContent = "Pick an episode: it was recorded, each for another goal.";
+  byId("invitation").textContent = `Pick an episode: it was recorded${run.noise ? " with noise" : ""}, each for another goal.`;
   const buttons = episodes.map((e, i) => element("button", { type: "button", onclick: () => choose(i) }, e.label));
   byId("picker").replaceChildren(element("div", { className: "episodes", role: "group" }, ...buttons));
   document.querySelectorAll("aside section:not(:first-child), aside details:not(:last-child)").forEach((part) => { part.hidden = true; });
-  byId("follow").hidden = true;
+  byId("follow").hidden = byId("noise").hidden = true;
   byId("facts").replaceChildren(...[["Method", `${run.method}, q = ${run.q}`], ["Environment", run.env], ["Trained", `${run.steps.toLocaleString("en")} steps`]]
     .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 
@@ -76,9 +76,10 @@ export async function recorded(run) {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const { rows: seen, images, every } = episodes[chosen];
     const at = Math.min(now, seen.length - 1);
-    const wide = images.length ? w * 0.55 : 0;
+    const wide = images.length ? (run.world.names.length ? w * 0.55 : w) : 0;
     if (images.length) {
       const image = images[Math.min(Math.floor(at / every), images.length - 1)];
+      pen.imageSmoothingEnabled = image.width > 100; // pixels of a small picture are to be seen
       const scale = Math.min((wide - 40) / image.width, (h - 200) / image.height);
       pen.drawImage(image, 20 + (wide - 40 - image.width * scale) / 2, 100, image.width * scale, image.height * scale);
     }

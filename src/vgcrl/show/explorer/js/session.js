@@ -1,14 +1,17 @@
 // What goes on, without any drawing: simulations, the goal pursued, the policy that acts, and what q says of it.
 import { policy } from "vgcrl/policy.js";
+import { generator } from "vgcrl/random.js";
 
 const HISTORY = 240; // opinions kept
+const APART = 0x5bd1e995; // between the seed of a start and that of the noise
 const EASE = 0.8; // seconds: a place nearer than its speed times this is approached more slowly
 
 // One body with the policy that moves it.
-function player(run, index, simulation, resolve) {
+function player(run, index, simulation, resolve, noisy) {
   const mind = policy(run, run.policies[index]);
   const self = { index, mind, sim: simulation, z: null, opinion: null, history: [], trail: [] };
-  let [obs, action] = [null, null];
+  let [obs, action, random] = [null, null, null];
+  const draw = () => (noisy() ? Float32Array.from({ length: run.spec.action_dim }, random.normal) : undefined);
 
   function conclude() {
     self.opinion = mind.opinion(obs, action, simulation.observation(), self.z);
@@ -19,7 +22,7 @@ function player(run, index, simulation, resolve) {
     if (!action) {
       obs = simulation.observation();
       self.z = resolve(self, obs);
-      action = mind.act(obs, self.z);
+      action = mind.act(obs, self.z, draw());
       simulation.begin(action);
     }
     const done = simulation.substep();
@@ -28,6 +31,7 @@ function player(run, index, simulation, resolve) {
   };
   self.reset = (seed) => {
     simulation.reset(seed);
+    random = generator(seed + APART);
     Object.assign(self, { opinion: null, history: [], trail: [] });
     action = null;
     self.z = resolve(self, simulation.observation());
@@ -40,7 +44,7 @@ export function session(run, simulate, onChange) {
   const { world, meaning, features } = run;
   const limit = meaning === "velocity" ? Math.max(...run.policies[0].goals.high) : 0;
   let intent = { kind: "goal", z: null };
-  let [main, rival, seed] = [null, null, 0];
+  let [main, rival, seed, noise] = [null, null, 0, run.noise];
 
   // The goal of a player now: chosen, or that of a target state, or a velocity towards a place.
   function resolve(who, obs) {
@@ -65,7 +69,7 @@ export function session(run, simulate, onChange) {
   }
 
   function enter(index) {
-    const who = player(run, index, simulate(index), resolve);
+    const who = player(run, index, simulate(index), resolve, () => noise);
     intent.z ??= firstGoal(run, who.mind.goals);
     who.reset(seed);
     return who;
@@ -105,6 +109,14 @@ export function session(run, simulate, onChange) {
     },
     reset: (next = seed) => { seed = next; both().forEach((who) => who.reset(seed)); onChange(); },
     get seed() { return seed; },
+    // Whether it acts with the noise of its training.
+    get noise() { return noise; },
+    setNoise: (on) => {
+      if (typeof on !== "boolean") throw new Error(`noise is true or false, not ${JSON.stringify(on)}`);
+      noise = on;
+      both().forEach((who) => who.interrupt());
+      onChange();
+    },
     substep: () => both().map((who) => who.substep())[0],
     // Whole steps of the environment.
     step: (count = 1) => {

@@ -10,12 +10,18 @@ export function transport(show, view, say) {
     byId("play").setAttribute("aria-pressed", String(state.playing));
     byId("speed").value = String(state.speed);
     byId("follow").setAttribute("aria-pressed", String(view.following));
+    byId("noise").setAttribute("aria-pressed", String(show.noise));
   };
   const act = {
     play: (on = !state.playing) => { state.playing = on; label(); },
     step: () => { act.play(false); show.step(1); },
     reset: () => { show.reset(show.seed + 1); say("A fresh start."); },
     follow: () => { view.follow(!view.following); label(); },
+    noise: () => {
+      show.setNoise(!show.noise);
+      say(show.noise ? "It acts with the noise of its training." : "It acts without noise.");
+      label();
+    },
     faster: (by) => {
       const at = SPEEDS.indexOf(state.speed) + by;
       state.speed = SPEEDS[Math.min(Math.max(at, 0), SPEEDS.length - 1)];
@@ -28,7 +34,7 @@ export function transport(show, view, say) {
     },
   };
   const keys = {
-    " ": () => act.play(), ".": act.step, ArrowRight: act.step, r: act.reset, f: act.follow, "+": () => act.faster(1),
+    " ": () => act.play(), ".": act.step, ArrowRight: act.step, r: act.reset, f: act.follow, e: act.noise, "+": () => act.faster(1),
     "=": () => act.faster(1), "-": () => act.faster(-1), n: () => act.another(1), p: () => act.another(-1),
   };
   SPEEDS.forEach((v) => byId("speed").append(new Option(`${v}×`, String(v))));
@@ -36,6 +42,7 @@ export function transport(show, view, say) {
   byId("step").onclick = act.step;
   byId("reset").onclick = act.reset;
   byId("follow").onclick = act.follow;
+  byId("noise").onclick = act.noise;
   byId("follow").hidden = show.run.world.kind !== "body";
   byId("speed").onchange = (event) => { state.speed = Number(event.target.value); };
   addEventListener("keydown", (event) => {
@@ -47,5 +54,5 @@ export function transport(show, view, say) {
     else if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
   });
   label();
-  return { state, ...act };
+  return { state, label, ...act };
 }
