@@ -40,12 +40,12 @@ def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path):
     rows = [{"seed": i, **numbers, "F": f, "train": {}, "posterior": {}} for i, f in ((0, 0.5), (1, 1.5))]
     record = {"step": 640, "mean": numbers, "ci95": dict.fromkeys(numbers), "seeds": rows}
     append_line(run / "metrics.jsonl", record)
-    made = policies.ship(run, "mine", "tries", into=tmp_path)
+    made = policies.ship(run, "mine", "tries", into=tmp_path, noise=True)
     both, one = vgcrl.load(run, seed=1), vgcrl.load(made)
     state = np.array([0.3, -0.2, 0.1, 0.0])
     np.testing.assert_array_equal(both.act(state, z=3), one.act(state, z=3))
     card = json.loads((made / "card.json").read_text())
-    assert (card["seed"], card["measured"]["F"]) == (1, 1.5)
+    assert (card["seed"], card["measured"]["F"], card["noise"]) == (1, 1.5, True)
     assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
 
 

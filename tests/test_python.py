@@ -114,8 +114,9 @@ def test_callbacks_and_what_a_goal_environment_gives(tmp_path):
     np.testing.assert_allclose(action, policy.act(obs, z=obs["desired_goal"]), atol=1e-6)
     many = {name: np.stack([x, x]) for name, x in obs.items()}
     np.testing.assert_allclose(policy.predict(many)[0], np.stack([action, action]), atol=1e-6)
-    with pytest.raises(ValueError, match="without noise"):
-        policy.predict(obs, deterministic=False)
+    drawn, again = (policy.predict(obs, deterministic=False, rng=np.random.default_rng(0))[0] for _ in range(2))
+    np.testing.assert_array_equal(drawn, again)
+    assert not np.allclose(drawn, action)
 
 
 def test_stopping_on_a_metric():

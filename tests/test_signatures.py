@@ -13,7 +13,7 @@ from vgcrl.training.config import DEFAULTS, FIELDS
 from vgcrl.training.fields import described, kind_of
 from vgcrl.use.given import TrainOptions
 
-FUNCTIONS = ("train", "resume", "evaluate", "report", "load", "lgr", "explore", "compile", "make", "stop_when")
+FUNCTIONS = ("train", "resume", "evaluate", "report", "load", "lgr", "explore", "film", "compile", "make", "stop_when")
 TAKING_OPTIONS = ("train", "compile", "make")
 
 

@@ -22,7 +22,7 @@ class Pursuit(NamedTuple):
 
 
 Act = Callable[[Array, Any, Array | None], Array]  # obs, what is pursued, standard normal noise or none -> action
-Draws = Float[Array, "step episode action"]  # standard normal noise
+Draws = Float[Array, "horizon episode action"]  # standard normal noise
 
 
 class StepSeen(NamedTuple):

@@ -78,7 +78,8 @@ class Policy:
     def _goals(self, z: Any, count: int) -> jax.Array:
         """Goals of a batch, from one or as many."""
         if np.ndim(z) == (0 if isinstance(self.goals, Discrete) else 1):
-            z = [z] * count
+            one = self.goals.read(z)
+            return jnp.broadcast_to(one, (count, *one.shape))
         if len(z) != count:
             raise ValueError(f"{len(z)} goals for {count} observations; valid: one, or one for each")
         return jnp.stack([self.goals.read(each) for each in z])
