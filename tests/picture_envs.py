@@ -32,4 +32,21 @@ class Square(gymnasium.Env):
         return self._seen(), 0.0, False, False, {}
 
 
+class DrawnSquare(Square):
+    """Renders itself larger, and in colour."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+
+    def __init__(self, render_mode=None):
+        super().__init__(channels_first=True)
+        self.render_mode = render_mode
+
+    def render(self):
+        picture = np.full((120, 120, 3), 240, np.uint8)
+        row, column = np.rint(self.place * 7).astype(int)
+        picture[row : row + 21, column : column + 21] = [200, 80, 60]
+        return picture
+
+
 gymnasium.register("Square-v0", Square, max_episode_steps=10)
+gymnasium.register("DrawnSquare-v0", DrawnSquare, max_episode_steps=10)

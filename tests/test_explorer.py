@@ -1,14 +1,17 @@
 """Pages of `vgcrl explore` in a real browser, from file:// and without network, beside what Python computes."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import drawn_envs  # noqa: F401
+import vgcrl
 from browser import CHROMIUM, Browser
 from untrained import random_policies, untrained
 from vgcrl.cli import main
@@ -69,7 +72,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_acts_and_thinks_as_python_does(kind, browser, tmp_path):
-    """Actions, the goals that stand for states, and log q − log p, of every kind of posterior."""
+    """Actions, without noise and with the same, the goals that stand for states, and log q − log p, of every kind of
+    posterior."""
     method, options = KINDS[kind]
     program, runs = random_policies(method, **options)
     page = tmp_path / "page.html"
@@ -78,18 +82,22 @@ def test_the_page_acts_and_thinks_as_python_does(kind, browser, tmp_path):
     run = jax.tree.map(lambda x: jnp.asarray(x[1]), runs)
     q, goals, count = run.learner.q, program.goals, 20
     browser.run("vgcrl.choose(1)")
-    states = np.random.default_rng(0).standard_normal((count, program.spec.obs_dim)).astype(np.float32)
+    random, spec = np.random.default_rng(0), program.spec
+    states, noise = (random.standard_normal((count, n), np.float32) for n in (spec.obs_dim, spec.action_dim))
     points = jax.jit(jax.vmap(lambda s: aim(goals, q, jnp.zeros(len(states[0])), s)))(states)
     shown = [np.asarray(goals.show(z)).tolist() for z in points]
-    acted = jax.jit(jax.vmap(lambda s, z: program.best(run, s, z)))(states, points)
+    act = jax.jit(jax.vmap(partial(program.act, run)))
+    acted, sampled = act(states, points), act(states, points, noise)
     here = jax.jit(lambda s, z: empowerment(q, goals, q(s), z))
     ratio = [here(s, z) for s, z in zip(states[::-1], points, strict=True)]
-    pairs = json.dumps([[s.tolist(), z, t.tolist()] for s, z, t in zip(states, shown, states[::-1], strict=True)])
+    each = zip(states, shown, states[::-1], noise, strict=True)
+    given = json.dumps([[s.tolist(), z, t.tolist(), e.tolist()] for s, z, t, e in each])
     answers = browser.run(
-        f"{pairs}.map(([s, z, t]) => ({{act: vgcrl.act(s, z), aim: vgcrl.aim({(0 * states[0]).tolist()}, s), "
-        "ratio: vgcrl.ratio(t, z)}))"
+        f"{given}.map(([s, z, t, e]) => ({{act: vgcrl.act(s, z), sample: vgcrl.act(s, z, e), "
+        f"aim: vgcrl.aim({(0 * states[0]).tolist()}, s), ratio: vgcrl.ratio(t, z)}}))"
     )
     np.testing.assert_allclose([a["act"] for a in answers], acted, atol=1e-5)
+    np.testing.assert_allclose([a["sample"] for a in answers], sampled, atol=1e-5)
     np.testing.assert_allclose([a["aim"] for a in answers], shown, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose([a["ratio"] for a in answers], ratio, rtol=1e-4, atol=1e-3)
     assert not browser.console
@@ -144,6 +152,46 @@ def test_the_point_mass_moves_as_in_python(browser, tmp_path):
     found = call(browser, "drive", actions.tolist())
     np.testing.assert_allclose(found["qpos"], sim.position, atol=1e-3)  # float32 beside float64
     np.testing.assert_allclose(found["qvel"], sim.velocity, atol=1e-3)
+
+
+def test_the_page_draws_its_noise_from_the_policy_and_a_seed(browser, tmp_path):
+    """The first action of many seeds, told by the velocity it gives the mass, beside samples of Python's."""
+    folder = untrained(tmp_path, "gcrl")
+    show(browser, folder)
+    z, width = [0.5, -0.5], 4
+    start = {"qpos": [0.1, -0.2], "qvel": [0.0, 0.0]}
+    first = f"(vgcrl.reset(i), vgcrl.setState({json.dumps(start)}), vgcrl.step(1).slice(2))"
+    assert browser.run("vgcrl.noise()") is False
+    browser.run(f"(vgcrl.setGoal({z}), vgcrl.setNoise(true))")
+    velocities = np.array(browser.run(f"Array.from({{length: 1000}}, (_, i) => {first})"))
+    gain = pointmass.TIMESTEP * pointmass.GEAR / (pointmass.MASS + pointmass.TIMESTEP * pointmass.DAMPING)
+    many = np.repeat(np.float32([[*start["qpos"], *start["qvel"]]]), 20_000, axis=0)
+    theirs = load(folder).act(many, z=z, deterministic=False, rng=np.random.default_rng(0))
+    for i in range(width // 2):
+        assert stats.ks_2samp(velocities[:, i] / gain, theirs[:, i]).pvalue > 1e-3
+    walk = "(vgcrl.reset(7), vgcrl.step(20))"
+    noisy, again, still = browser.run(f"[{walk}, {walk}, (vgcrl.setNoise(false), {walk})]")
+    assert noisy == again
+    assert noisy != still
+    with pytest.raises(RuntimeError, match="noise is true or false"):
+        browser.run("vgcrl.setNoise('loud')")
+    browser.press("e")
+    assert browser.run("[vgcrl.noise(), document.getElementById('noise').getAttribute('aria-pressed')]") == [
+        True,
+        "true",
+    ]
+    assert not browser.console
+
+
+def test_a_policy_that_is_meant_with_noise_opens_with_it(browser, tmp_path):
+    start(browser, vgcrl.explore("ant-place", out=tmp_path / "page.html"))
+    said = "document.getElementById('clock').textContent"
+    drawn = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))"
+    assert browser.run("vgcrl.noise()")
+    browser.run(f"(vgcrl.play(true), {drawn})")
+    assert "with noise" in browser.run(said)
+    assert "with the noise of its training" in browser.run("document.getElementById('facts').textContent")
+    assert not browser.console
 
 
 def test_a_click_on_the_arena_is_a_goal_and_the_mass_goes_there(browser):
@@ -279,6 +327,19 @@ def test_what_no_page_can_show_is_one_line(tmp_path):
     folder = untrained(tmp_path, "discern", env="pixel-pointmass", seeds=1)
     with pytest.raises(UsageError, match="pixel-pointmass cannot be shown"):
         explore(folder, None, print)
+
+
+@pytest.mark.parametrize("env", ["Square-v0", "DrawnSquare-v0"])
+def test_an_environment_that_is_seen_in_pictures_is_played_back(env, browser, tmp_path):
+    """As it renders itself, else what it observes; a picture has no curves."""
+    folder = untrained(tmp_path, "diayn", env=f"picture_envs:{env}", goal_dim=2)
+    page = explore(folder, None, print)
+    browser.open(page)
+    assert browser.run("vgcrl.ready.then(() => vgcrl.goals())") == ["skill 0", "skill 1"]
+    assert browser.run("vgcrl.pictures()") == 11
+    assert browser.run("vgcrl.observation()") == []
+    assert browser.run("(vgcrl.step(4), vgcrl.now())") == 4
+    assert not browser.console
 
 
 def test_a_foreign_environment_is_played_back(browser, tmp_path):

@@ -89,8 +89,42 @@ def test_bad_input_is_one_line(wrong, skills, tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("env", ["Square-v0", "DrawnSquare-v0"])
+def test_what_is_seen_in_pictures_is_filmed(env, tmp_path, capsys):
+    """As it renders itself, else as it is observed."""
+    folder, out = untrained(tmp_path / "run", "diayn", env=f"picture_envs:{env}", goal_dim=2), tmp_path / "film.png"
+    assert main(["film", str(folder), "--out", str(out), "--noise", "yes"]) == 0
+    with Image.open(out) as found:
+        pixels = np.asarray(found.convert("RGB"))
+    square = [200, 80, 60] if env.startswith("Drawn") else [200, 200, 200]
+    shown = (pixels == square).all(axis=-1)[:, : panels.WIDTH]
+    assert shown.mean() > 0.01
+
+
 def test_where_nothing_renders_it_says_so(tmp_path, capsys):
     folder = untrained(tmp_path / "run", "diayn", env="Pendulum-v1", goal_dim=2)
     code = main(["film", str(folder), "--seconds", "1", "--out", str(tmp_path / "film.gif")])
     said = capsys.readouterr().err
     assert code == 0 or (code == 2 and "rgb_array" in said)  # it draws itself where pygame is installed
+
+
+def test_a_run_ends_with_a_film_among_its_events(tmp_path, monkeypatch, capsys):
+    """Where asked; not of one that was stopped, and what cannot be filmed is told before it is trained."""
+    from vgcrl.training import trainer
+    from vgcrl.training.run_folder import Run, read_config
+
+    folder = untrained(tmp_path / "run", "diayn", horizon=20, goal_dim=2)
+    last = {"step": 640, "mean": {}}
+    for interrupted in (True, False):
+        run = Run(folder, read_config(folder), last, interrupted)
+        monkeypatch.setattr(trainer, "start", lambda *_, run=run, **__: run)
+        monkeypatch.setattr("vgcrl.cli.commands.missing_for_reports", lambda: ["jinja2"])
+        assert main(["train", "diayn", "--film"]) == (130 if interrupted else 0)
+        assert (folder / "film.gif").exists() is not interrupted
+    (events,) = (folder / "events").iterdir()
+    assert (folder / "film.gif").read_bytes() in events.read_bytes()
+    assert "also among TensorBoard's images" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert main(["train", "gcrl", "--dims", "1", "--film", "--out", str(tmp_path / "none")]) == 2
+    assert "pointmass cannot be filmed" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()

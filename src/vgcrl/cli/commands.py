@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from vgcrl.training.fields import flag, kind_of, one_of
 
 if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help answers at once
     from vgcrl.measure.target_states import Experts
+    from vgcrl.training.config import Config
     from vgcrl.training.options import Options
 
 from vgcrl.cli.parser import LISTED, PARSERS, SEARCHES, parser_of
@@ -40,8 +41,8 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _finish(run: Any, enough: bool) -> int:
-    """What was reached; `enough` where it was stopped because that was what was asked for."""
+def _finish(run: Any, enough: bool, film: bool) -> int:
+    """What was reached; `enough` where it was stopped because that was what was asked for; a film where asked."""
     mean = run.last.get("mean", {})
     names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
     shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
@@ -59,6 +60,10 @@ def _finish(run: Any, enough: bool) -> int:
         print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}")
     else:
         print(f"run: {run.dir} (for a report: {install('report')})")
+    if film:
+        from vgcrl.show import watch
+
+        print(f"film: {watch.film(run.dir, tensorboard=True)}, also among TensorBoard's images")
     return 0
 
 
@@ -86,8 +91,20 @@ def _train(args: argparse.Namespace) -> int:
     from vgcrl.use.callbacks import watching
 
     options = options_of(args)
+    if args.film:
+        _prepare_film(args.env, lambda: resolve(options))
     with watching(lambda: resolve(options), stop=args.stop_when, wandb=args.wandb) as watch:
-        return _finish(start(options, args.out, callback=watch), watch.stopped)
+        run = start(options, args.out, callback=watch)
+    return _finish(run, watch.stopped, args.film)
+
+
+def _prepare_film(env: str | None, config: Callable[[], "Config"]) -> None:
+    """Before anything is trained: a renderer, and whether it can be filmed, as far as that can be known."""
+    need_report("--film")
+    from vgcrl.show.film import check_filmable, find_renderer
+
+    find_renderer(env or "")
+    check_filmable(config())
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -95,8 +112,11 @@ def _resume(args: argparse.Namespace) -> int:
     from vgcrl.training.trainer import resume
     from vgcrl.use.callbacks import watching
 
+    if args.film:
+        _prepare_film(read_config(args.dir).env, lambda: read_config(args.dir))
     with watching(lambda: read_config(args.dir), stop=args.stop_when, wandb=args.wandb) as watch:
-        return _finish(resume(args.dir, args.steps, callback=watch), watch.stopped)
+        run = resume(args.dir, args.steps, callback=watch)
+    return _finish(run, watch.stopped, args.film)
 
 
 def _evaluate(args: argparse.Namespace) -> int:

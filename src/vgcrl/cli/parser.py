@@ -110,10 +110,11 @@ def _add_ray(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_watching(group: argparse._ActionsContainer) -> None:
-    """What is asked of every evaluation."""
+    """What is asked of evaluations, and of the end."""
     stop = "stop and save where the mean of a metric has come so far, e.g. 'lgr_z>=0.95' or 'lgr_s<=0.1'"
     group.add_argument("--stop-when", metavar="METRIC>=X", help=stop)
     group.add_argument("--wandb", metavar="PROJECT", help="log evaluations to Weights & Biases too")
+    group.add_argument("--film", action="store_true", help="at the end a film.gif, also among TensorBoard's images")
 
 
 _AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")

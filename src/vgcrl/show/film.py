@@ -18,9 +18,10 @@ from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Box, Discrete, current
 from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels
-from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.show.acting import acting
+from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.training import trainer
+from vgcrl.training.config import Config
 from vgcrl.training.events import Events
 from vgcrl.training.program import Program, RunState, without
 from vgcrl.training.run_folder import read_config, steps_done
@@ -125,6 +126,17 @@ class Request(NamedTuple):
     noise: bool = False  # act with that of training
 
 
+def find_renderer(env: str) -> bool:
+    """Whether MuJoCo draws this one here. To be asked before MuJoCo is imported, which reads then what draws."""
+    return env in bodies.TASKS and panels.choose_gl()
+
+
+def check_filmable(config: Config) -> None:
+    """That there is something to draw; whether a Gymnasium environment draws itself is known when it is tried."""
+    if config.native and config.env not in bodies.TASKS and len(config.specification.position) < 2:
+        raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a body")
+
+
 def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     """Simulate the skills of one seed of a run."""
     program, runs, _ = trainer.restore(folder, say)
@@ -139,10 +151,9 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     if ask.tour:
         raise UsageError(f"--tour: {config.env} has no body that goes about; valid: HalfCheetah, Ant, Humanoid")
     z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
-    if config.native and len(program.spec.position) >= 2:
-        return _planar(program, runs, seed - config.seed, z, ask.noise)
     if config.native:
-        raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a body")
+        check_filmable(config)
+        return _planar(program, runs, seed - config.seed, z, ask.noise)
     return _foreign(program, run, z[:FEW], ask)
 
 
@@ -206,9 +217,9 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None]) -> 
         raise UsageError(f"--out {path} has an unknown ending; valid: {', '.join(ENDINGS)}")
     if not 0 < ask.seconds <= 600:
         raise UsageError(f"--seconds {ask.seconds:g} is out of range; valid: a positive number up to 600")
-    is_body = read_config(folder).env in bodies.TASKS
-    rendered = is_body and panels.choose_gl()
-    if is_body and not rendered:
+    env = read_config(folder).env
+    rendered = find_renderer(env)
+    if env in bodies.TASKS and not rendered:
         say("no OpenGL renders here (EGL, OSMesa): bodies are drawn flat")
     found = scenes(folder, ask._replace(rendered=rendered), say)
     return write(found._replace(remark="with noise" if ask.noise else ""), path)

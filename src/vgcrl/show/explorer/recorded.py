@@ -15,9 +15,9 @@ import numpy as np
 from vgcrl.envs import gymnasium_film
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
+from vgcrl.show.acting import acting
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
-from vgcrl.show.acting import acting
 from vgcrl.training.program import Program, RunState, without
 
 GOALS = 8  # episodes on a page

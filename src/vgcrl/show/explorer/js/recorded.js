@@ -95,6 +95,7 @@ export async function recorded(run) {
     observation: () => [...episodes[chosen].rows[Math.min(now, episodes[chosen].rows.length - 1)]],
     step: (count = 1) => { play(false); step(count); },
     reset: () => { now = 0; },
+    now: () => now,
     pictures: () => episodes[chosen].images.length,
     run: { method: run.method, env: run.env, steps: run.steps },
   };
