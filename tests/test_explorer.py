@@ -264,6 +264,7 @@ def test_keys_pause_step_and_choose_skills(browser, tmp_path):
 def test_a_narrow_screen_shows_everything_without_scrolling_sideways(browser, tmp_path):
     browser.resize(360, 700)
     show(browser, untrained(tmp_path, "vgcrl"))
+    browser.run("document.getElementById('follow').hidden = false")  # as of a body
     assert browser.run("document.documentElement.scrollWidth") <= 360
     box = "document.getElementById(i).getBoundingClientRect().toJSON()"
     boxes = browser.run(f"['view', 'transport', 'picker'].map(i => {box})")

@@ -13,8 +13,7 @@ import imageio.v3 as iio
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from browser import Browser  # noqa: E402
-from vgcrl.show.explorer import explore  # noqa: E402
-from vgcrl.use.policies import folder_of  # noqa: E402
+from vgcrl.show.watch import explore  # noqa: E402
 
 SIZE = 720, 480
 EVERY = 4  # steps between pictures
@@ -31,7 +30,7 @@ def main() -> None:
     frames = []
     with tempfile.TemporaryDirectory() as home, Browser() as browser:
         page, shot = Path(home) / "page.html", Path(home) / "shot.png"
-        explore(folder_of(args.policy), page, lambda text: None)
+        explore(args.policy, out=page)
         browser.resize(*SIZE)
         browser.open(page)
         browser.run("vgcrl.ready.then(() => { vgcrl.play(false); vgcrl.reset(1); })")
@@ -39,9 +38,7 @@ def main() -> None:
             x, y = (float(v) for v in place.split(","))
             browser.click(*browser.run(f"vgcrl.pixelOf([{x}, {y}])"))
             for _ in range(args.steps // EVERY):
-                browser.run(
-                    f"(vgcrl.step({EVERY}), new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))))"
-                )
+                browser.run(f"(vgcrl.step({EVERY}), {DRAWN})")
                 browser.screenshot(shot)
                 frames.append(iio.imread(shot)[..., :3])
             print(f"asked for ({x:g}, {y:g}), stands at", [round(v, 2) for v in browser.run("vgcrl.place()")])

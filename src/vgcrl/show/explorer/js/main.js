@@ -12,7 +12,6 @@ import { transport } from "vgcrl/transport.js";
 import { number } from "vgcrl/words.js";
 
 const LATE = 0.1; // seconds: a browser that falls behind by more slows time down
-const TRAIL = 4000;
 const AWAKE = 700; // milliseconds of drawing after something happened while time stands still
 
 let awake = 0;
@@ -62,13 +61,12 @@ function status(show) {
 function live(show, view, side, time) {
   let [before, owed, shown] = [0, 0, 0];
   const size = show.run.spec.seconds / show.main.sim.substeps;
-  const leaveTrail = () => show.both().forEach((who) => { who.trail = [...who.trail, who.sim.place()].slice(-TRAIL); });
   const frame = (now) => {
     const passed = Math.min((now - before) / 1000, LATE);
     before = now;
     if (time.state.playing && !document.hidden) {
       owed += passed * time.state.speed;
-      for (; owed >= size; owed -= size) if (show.substep()) leaveTrail();
+      for (; owed >= size; owed -= size) show.substep();
     }
     requestAnimationFrame(frame);
     if (!time.state.playing && now > awake) return;

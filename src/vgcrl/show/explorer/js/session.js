@@ -3,6 +3,7 @@ import { policy } from "vgcrl/policy.js";
 import { generator } from "vgcrl/random.js";
 
 const HISTORY = 240; // opinions kept
+const TRAIL = 4000; // places kept
 const APART = 0x5bd1e995; // between the seed of a start and that of the noise
 const EASE = 0.8; // seconds: a place nearer than its speed times this is approached more slowly
 
@@ -16,6 +17,7 @@ function player(run, index, simulation, resolve, noisy) {
   function conclude() {
     self.opinion = mind.opinion(obs, action, simulation.observation(), self.z);
     if (self.opinion) self.history = [...self.history, self.opinion.value].slice(-HISTORY);
+    self.trail = [...self.trail, simulation.place()].slice(-TRAIL);
     action = null;
   }
   self.substep = () => {
@@ -117,7 +119,7 @@ export function session(run, simulate, onChange) {
       both().forEach((who) => who.interrupt());
       onChange();
     },
-    substep: () => both().map((who) => who.substep())[0],
+    substep: () => both().forEach((who) => who.substep()),
     // Whole steps of the environment.
     step: (count = 1) => {
       for (let i = 0; i < count; i++) both().forEach((who) => { while (!who.substep()); });
