@@ -23,7 +23,7 @@ def test_each_acts_and_says_what_it_is(name):
     assert np.isfinite(action).all()
     assert parse(card["command"].split()[1:]).method == card["method"]
     assert card["steps"] > 0
-    assert {"F", "lgr_z"} <= card["measured"].keys()
+    assert {"F", "lgr_z"} <= card["measured"].keys() & policies.measured(card).keys()
     assert card["about"]
 
 
@@ -34,18 +34,22 @@ def test_the_list_names_all_of_them(capsys):
     assert all(f"{name}: vgcrl train" in said for name in policies.names())
 
 
-def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path):
+def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path, monkeypatch):
     run = untrained(tmp_path / "run", "diayn")
     numbers = dict.fromkeys(("F", "log_q", "lgr_z", "lgr_s"), 0.5)
     rows = [{"seed": i, **numbers, "F": f, "train": {}, "posterior": {}} for i, f in ((0, 0.5), (1, 1.5))]
     record = {"step": 640, "mean": numbers, "ci95": dict.fromkeys(numbers), "seeds": rows}
     append_line(run / "metrics.jsonl", record)
+    told = {"seeds": [{"F": 1.75, "lgr_z": 0.75, "success": None}]}
+    monkeypatch.setattr(policies, "evaluate_run", lambda *_, noise: told if noise else None)
     made = policies.ship(run, "mine", "tries", into=tmp_path, noise=True)
     both, one = vgcrl.load(run, seed=1), vgcrl.load(made)
     state = np.array([0.3, -0.2, 0.1, 0.0])
     np.testing.assert_array_equal(both.act(state, z=3), one.act(state, z=3))
     card = json.loads((made / "card.json").read_text())
     assert (card["seed"], card["measured"]["F"], card["noise"]) == (1, 1.5, True)
+    assert policies.measured(card) == card["with_noise"] == {"F": 1.75, "lgr_z": 0.75}
+    assert policies.measured(card | {"noise": False}) == card["measured"]
     assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from vgcrl.envs import modules
 from vgcrl.errors import UsageError, need_report
 from vgcrl.show.explorer import explore as write_page
-from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise
+from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise, measured
 
 
 def _say(text: str) -> None:
@@ -34,7 +34,7 @@ def explore(run: str | Path, *, out: str | Path | None = None, open: bool = Fals
     folder, path, facts = folder_of(run), None if out is None else Path(out), {}
     if is_shipped(folder):
         told = card(folder.name)
-        facts = {"name": folder.name, **{k: told[k] for k in ("about", "command", "measured")}}
+        facts = {"name": folder.name, "about": told["about"], "command": told["command"], "measured": measured(told)}
         path = path or Path(f"{folder.name}.html")
     page = write_page(folder, path, _say, _noise(folder, noise), **facts)
     if open:

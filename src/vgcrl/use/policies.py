@@ -22,6 +22,7 @@ from vgcrl.training.options import Options
 from vgcrl.training.program import policy
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import write_config
+from vgcrl.use.evaluate import evaluate_run
 
 SHIPPED = Path(str(files("vgcrl") / "data" / "policies"))
 MEASURED = ("F", "log_q", "lgr_z", "lgr_s", "lgr_v", "spread_v", "coverage", "success")
@@ -33,9 +34,14 @@ def names() -> list[str]:
 
 
 def card(name: str) -> dict[str, Any]:
-    """about, command, steps, seed, hardware, `measured`: the last evaluation of that seed; and `noise`, true where it
-    is meant to act with noise."""
+    """about, command, steps, seed, hardware, `measured`: the last evaluation of that seed; and where it is meant to act
+    with noise, `noise` is true and `with_noise` is what was measured so."""
     return json.loads((SHIPPED / name / "card.json").read_text())
+
+
+def measured(card: dict[str, Any]) -> dict[str, float]:
+    """What it reaches as it is meant to act."""
+    return card["with_noise"] if card.get("noise") else card["measured"]
 
 
 def meant_with_noise(folder: Path) -> bool:
@@ -70,6 +76,10 @@ def train_command(config: Config) -> str:
     return " ".join([f"vgcrl train {config.method}", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
 
 
+def _numbers(row: dict[str, Any]) -> dict[str, float]:
+    return {k: row[k] for k in MEASURED if row.get(k) is not None}
+
+
 def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path = SHIPPED, noise: bool = False) -> Path:
     """A folder to ship, of one seed of a run: the one told, or the one with the best F at the last evaluation; `noise`
     where it is meant to act with noise."""
@@ -95,7 +105,9 @@ def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path =
         "seed": chosen["seed"],
         "hardware": lines[-1].get("hardware"),
         "noise": noise,
-        "measured": {k: chosen[k] for k in MEASURED if chosen.get(k) is not None},
+        "measured": _numbers(chosen),
     }
+    if noise:
+        facts["with_noise"] = _numbers(evaluate_run(out, None, None, print, noise=True)["seeds"][0])
     atomic_write(out / "card.json", json.dumps(facts, indent=2) + "\n")
     return out
