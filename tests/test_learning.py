@@ -19,8 +19,8 @@ from vgcrl.objective.agents.sac import sac, sample_action, values
 from vgcrl.objective.networks import INPUTS, MLP
 from vgcrl.objective.optim import FIXED, adam_init, adam_step
 from vgcrl.objective.types import Transition
+from vgcrl.training.components import build_components
 from vgcrl.training.options import Options
-from vgcrl.training.program import build_components
 from vgcrl.training.resolve import resolve
 
 

@@ -15,9 +15,10 @@ from vgcrl.objective.networks import Linear
 from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import Knobs, Transition
+from vgcrl.training.components import build_components
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
-from vgcrl.training.program import build_components, policy
+from vgcrl.training.program import policy
 from vgcrl.training.resolve import resolve
 
 D = 3

@@ -18,11 +18,12 @@ from vgcrl.envs import Vectorised, cores
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import EnvSpec, Transition, key_of_seed
 from vgcrl.training import replay
+from vgcrl.training.components import build_components
 from vgcrl.training.config import Config
 from vgcrl.training.devices import compiler_options, over_runs
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
-from vgcrl.training.program import RunState, build_components, learn, without
+from vgcrl.training.program import RunState, learn, without
 from vgcrl.training.resolve import resolve
 
 BATCH, WIDTH = 256, 256

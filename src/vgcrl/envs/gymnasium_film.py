@@ -25,7 +25,7 @@ def _rendered(env: Any, _: Any) -> np.ndarray:
 
 def _observed(_: Any, obs: Any) -> np.ndarray:
     """An observation that is a picture: of one or more than three channels the last, as grey."""
-    picture = np.asarray(obs)
+    picture = np.array(obs)  # a copy: an environment may reuse its array
     last = np.moveaxis(picture, 0, -1) if observations.channels_first(picture.shape) else picture
     return last if last.shape[-1] == 3 else np.repeat(last[..., -1:], 3, axis=-1)
 

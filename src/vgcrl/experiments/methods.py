@@ -22,9 +22,9 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
+from vgcrl.training.components import KAPPA
 from vgcrl.training.config import Config
 from vgcrl.training.options import Options
-from vgcrl.training.program import KAPPA
 
 BODY = "HalfCheetah"
 SHOWN = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v", "spread_x")

@@ -11,7 +11,8 @@ from jaxtyping import Float, Shaped
 
 from vgcrl.measure import metrics
 from vgcrl.measure.rollout import Pursuit, draw_noise, episodes, trajectories
-from vgcrl.training.program import Components, RunState, act, native_envs
+from vgcrl.training.components import Components, native_envs
+from vgcrl.training.program import RunState, act
 
 
 class EvaluationParts(NamedTuple):

@@ -1,0 +1,88 @@
+"""What a configuration is made of: the environment's specification, goals, agent and posterior of one run."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from jax import Array
+from jaxtyping import Key
+
+from vgcrl.envs import Vectorised
+from vgcrl.objective.agents.base import Agent
+from vgcrl.objective.agents.sac import sac
+from vgcrl.objective.agents.sac_discrete import sac_discrete
+from vgcrl.objective.goals import GoalSpace
+from vgcrl.objective.methods import METHODS
+from vgcrl.objective.networks import INPUTS, MLP, Linear, Spectral
+from vgcrl.objective.pictures import PictureMLP
+from vgcrl.objective.posteriors import LINEAR, POSTERIORS, Build, PosteriorView, Standardiser
+from vgcrl.objective.types import EnvSpec, Knobs
+from vgcrl.training.config import Config
+
+KAPPA = 5.0  # concentration of von Mises–Fisher posteriors
+
+
+class Components(NamedTuple):
+    """What the parts of a program are given."""
+
+    config: Config
+    spec: EnvSpec
+    features: tuple[int, ...]
+    goals: GoalSpace
+    agent: Agent
+    collects: int  # environment steps (per environment) and updates in one iteration
+    updates: int
+
+
+def network(config: Config, spec: EnvSpec, goal_dim: int, width: int) -> Callable:
+    """What makes a network that sees `width` numbers, which may be pictures, and then a goal, which may be one too."""
+    if config.encoder != "conv":
+        return MLP.init
+    size = math.prod(spec.image)
+    pictures = width // size + (goal_dim == size)
+    return partial(PictureMLP.init, shape=spec.image, pictures=pictures)
+
+
+def build_components(config: Config) -> Components:
+    spec = config.specification
+    features = config.feature_indices(spec)
+    goals = METHODS[config.method].goals(spec, features, config.goal_dim)
+    successor = config.critic == "successor"  # beside the features a constant and the entropy
+    cumulant_dim = goals.dim + LINEAR[config.posterior] + 2 if successor else 1
+    build = sac if spec.first_action is None else sac_discrete
+    agent = build(
+        spec.obs_dim,
+        spec.action_dim,
+        goals.embed,
+        goals.dim,
+        hidden=config.hidden,
+        discount=config.discount,
+        target_rate=config.target_rate,
+        target_entropy=config.target_entropy,
+        initial_alpha=config.initial_alpha,
+        cumulant_dim=cumulant_dim,
+        scale=INPUTS[config.inputs],
+        relative=features if config.relative_goals else (),
+        unseen=spec.place if config.relative_goals else (),
+        network=network(config, spec, goals.dim, spec.obs_dim),
+    )
+    return Components(config, spec, features, goals, agent, *config.schedule)
+
+
+def native_envs(p: Components, knobs: Knobs, count: int) -> Vectorised:
+    return Vectorised(p.config.build_env(knobs, count * p.config.runs), count)
+
+
+def posterior(p: Components, key: Key[Array, ""], knobs: Knobs) -> PosteriorView:
+    c = p.config
+    layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
+    seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
+    inputs = seen[METHODS[c.method].posterior_input]
+    net = network(c, p.spec, 0, len(p.features))
+    facts = c.sigma, c.components, KAPPA, p.spec.image, p.goals.log_prob
+    build = Build(inputs, c.goal_dim, c.hidden, layer, *facts, network=net)
+    standard = Standardiser.init(len(p.features)) if c.posterior_features == "standard" else None
+    return PosteriorView(
+        POSTERIORS[c.posterior](key, build), p.features, METHODS[c.method].posterior_input, p.spec.action_dim, standard
+    )
