@@ -343,7 +343,7 @@ def test_an_environment_that_is_seen_in_pictures_is_played_back(env, browser, tm
     assert browser.run("vgcrl.ready.then(() => vgcrl.goals())") == ["skill 0", "skill 1"]
     assert browser.run("vgcrl.pictures()") == 11
     assert browser.run("vgcrl.observation()") == []
-    assert browser.run("(vgcrl.step(4), vgcrl.now())") == 4
+    assert browser.run("(vgcrl.step(0), vgcrl.reset(), vgcrl.step(4), vgcrl.now())") == 4
     assert not browser.console
 
 
