@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from vgcrl.experiments.entries import Entry, technique
 from vgcrl.show.figures import LABELS
+from vgcrl.show.subplots import subplots
 
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 
@@ -32,7 +32,7 @@ def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v",
     sizes = list(dict.fromkeys(entry.row["goal_dim"] for entry in rows if entry.cell))
     shape = (len(metrics), len(sizes)) if len(sizes) > 1 else (1, len(metrics))
     inches = 1.6 + 2.4 * shape[1], 0.6 + 1.8 * shape[0]
-    figure, axes = plt.subplots(*shape, figsize=inches, squeeze=False, layout="constrained")
+    figure, axes = subplots(*shape, figsize=inches, squeeze=False)
     hues = {key: COLOURS[i] for i, key in enumerate(dict.fromkeys((e.row["posterior"], e.row["sn"]) for e in rows))}
     for i, metric in enumerate(metrics):
         for j, size in enumerate(sizes):
@@ -52,7 +52,7 @@ def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v",
 def scatter(rows: list[Entry], higher: bool) -> Figure:
     """Ours against the paper's, a point per row."""
     panels = (("lgr_v", False, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
-    figure, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
+    figure, axes = subplots(1, 2, figsize=(8.5, 4))
     bodies = list(dict.fromkeys(entry.row["env"] for entry in rows if len(entry.values("lgr_z"))))
     for axis, (metric, logarithmic, up) in zip(axes, panels, strict=True):
         for entry in rows:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -20,6 +19,7 @@ from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Discrete, GoalSpace, Visited
 from vgcrl.objective.methods import METHODS
 from vgcrl.show.figures import LABELS
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.components import KAPPA
@@ -85,9 +85,8 @@ def claim(run: Path) -> Claim:
 def curves(found: dict[str, Path]) -> Figure:
     """F over training, on a scale from chance to the best where that is known."""
     columns = 4
-    figure, axes = plt.subplots(
-        -(-len(found) // columns), columns, figsize=(11, 2.2 * -(-len(found) // columns)), layout="constrained"
-    )
+    lines = -(-len(found) // columns)
+    figure, axes = subplots(lines, columns, figsize=(11, 2.2 * lines))
     for axis in np.ravel(axes)[len(found) :]:
         axis.axis("off")
     for axis, run in zip(np.ravel(axes), found.values(), strict=False):

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from scipy import stats
 
 from vgcrl.envs import Vectorised
 from vgcrl.envs.pointmass import ARENA
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
 from vgcrl.measure.rollout import sample_goals, trajectories
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -57,7 +58,7 @@ def spaces_figure(run_folder: Path, count: int = 2) -> Figure:
     goal_places = z @ np.linalg.pinv(a @ w).T
     line = np.linspace(-ARENA, ARENA, 13)
     grid = np.stack(np.meshgrid(line, line), axis=-1)
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+    figure, axes = subplots(1, 3, figsize=(10, 3.4))
     panels = (
         ("arena: state s", lambda s: s),
         (
@@ -77,7 +78,7 @@ def spaces_figure(run_folder: Path, count: int = 2) -> Figure:
             axis.plot(*goal, "x", color=colour, markersize=10, markeredgewidth=3)
         axis.set_title(title, fontsize=10)
         axis.set_aspect("equal")
-    axes[2].add_patch(plt.Rectangle((-1, -1), 2, 2, fill=False, linestyle="--"))
+    axes[2].add_patch(Rectangle((-1, -1), 2, 2, fill=False, linestyle="--"))
     return figure
 
 

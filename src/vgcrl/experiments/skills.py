@@ -9,8 +9,8 @@ import math
 from functools import partial
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
@@ -18,6 +18,7 @@ from vgcrl.measure import target_states
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import current
 from vgcrl.objective.types import key_of_seed
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.config import Config
@@ -95,7 +96,7 @@ def colour(z: np.ndarray, index: int) -> tuple[float, float, float]:
     return colorsys.hsv_to_rgb(hue, 0.85, 0.85)
 
 
-def draw_paths(axis: plt.Axes, run: Path) -> None:
+def draw_paths(axis: Axes, run: Path) -> None:
     """Where the skills of the first seed went: seen from above, or over time where there is one dimension."""
     program, states = restored(run)
     z = sample_goals(current(program.goals, member(states, 0).learner.q), key_of_seed(0), SKILLS)
@@ -111,7 +112,7 @@ def draw_paths(axis: plt.Axes, run: Path) -> None:
 def paths(env: str, group: dict[str, Path]) -> Figure:
     columns = min(4, len(group))
     lines = -(-len(group) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(3.2 * columns, 3 * lines), layout="constrained", squeeze=False)
+    figure, axes = subplots(lines, columns, figsize=(3.2 * columns, 3 * lines), squeeze=False)
     for axis, (name, run) in zip(axes.flat, group.items(), strict=False):
         draw_paths(axis, run)
         axis.set_title(name, fontsize=10)

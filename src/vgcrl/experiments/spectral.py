@@ -4,13 +4,13 @@ from functools import partial
 from pathlib import Path
 
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, paper_rows, restored
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import draw_labels, label_map
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, with_interval
 from vgcrl.training import run_folder
 from vgcrl.training.options import Options
@@ -60,7 +60,7 @@ def measures(run: Path) -> Measures:
 def boundary_figure(run: Path) -> Figure:
     program, runs = restored(run)
     config = program.config
-    figure, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
+    figure, axes = subplots(1, 2, figsize=(7, 3.6))
     for axis, bound in zip(axes, (0.0, CHOSEN), strict=True):
         draw_labels(axis, program, member(runs, config.spectral_norm.index(bound) * config.seeds), 201)
         axis.set_title(f"SN, bound {bound:g}" if bound else "without SN")
@@ -69,7 +69,7 @@ def boundary_figure(run: Path) -> Figure:
 
 def sweep_figure(results: dict[str, Measures], bounds: Bounds) -> Figure:
     names = {"log_q": "E[log q]", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "roughness": "label changes"}
-    figure, axes = plt.subplots(1, 4, figsize=(13, 3), layout="constrained")
+    figure, axes = subplots(1, 4, figsize=(13, 3))
     for axis, (key, title) in zip(axes, names.items(), strict=True):
         for k, values in results.items():
             x = values[key]

@@ -6,7 +6,6 @@ GCRL is aGCRL whose Σ does not learn: one program trains both, with two learnin
 from functools import partial
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
@@ -15,6 +14,7 @@ from scipy import stats
 from vgcrl.envs.pointmass import paper_wind
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
 from vgcrl.measure.statistics import interval
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import run_folder
 from vgcrl.training.options import Options
@@ -57,7 +57,7 @@ def area(run: Path, dim: int) -> list[np.ndarray]:
 
 
 def sigma_figure(found: dict[str, Path]) -> Figure:
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(1, 3), layout="constrained")
+    figure, axes = subplots(1, 2, figsize=(9, 3), width_ratios=(1, 3))
     for axis, (name, run) in zip(axes, found.items(), strict=True):
         sigma = sigmas(run)
         half = [(lambda ci: (ci[1] - ci[0]) / 2)(interval(s)) for s in sigma.T]
@@ -69,7 +69,7 @@ def sigma_figure(found: dict[str, Path]) -> Figure:
 
 
 def error_figure(run: Path) -> Figure:
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    figure, axes = subplots(1, 2, figsize=(9, 3))
     dims = len(run_folder.read_config(run).wind or ())
     for axis, dim, what in zip(axes, (0, dims - 1), ("calmest", "windiest"), strict=True):
         steps, *both = errors(run, dim)

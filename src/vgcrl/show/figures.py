@@ -9,14 +9,12 @@ import jax
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator
 
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Discrete, current
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import LABELS
 from vgcrl.training.program import Program, RunState
 
@@ -43,7 +41,7 @@ def curves(
     `known` has the chance and best of each number, drawn where it is given.
     """
     size = 3.6 * len(names), 2.8
-    figure, (axes,) = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
+    figure, (axes,) = subplots(1, len(names), figsize=size, squeeze=False)
     steps = [line["step"] for line in lines]
     settings = [
         ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
@@ -89,7 +87,7 @@ def label_map(program: Program, run: RunState, size: int = 121) -> jax.Array:
 
 
 def palette(count: int) -> np.ndarray:
-    return plt.get_cmap("nipy_spectral")(np.linspace(0.05, 0.95, count))
+    return matplotlib.colormaps["nipy_spectral"](np.linspace(0.05, 0.95, count))
 
 
 def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
@@ -108,7 +106,7 @@ def plane(program: Program) -> tuple[int, ...] | None:
 
 def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) -> Figure:
     """What q makes of the arena, and where the first run goes: one trajectory per goal, coloured by its goal."""
-    figure, axis = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
+    figure, axis = subplots(figsize=(4.4, 4.2))
     run, across = jax.tree.map(lambda x: x[0], runs), list(plane(program) or ())
     discrete = isinstance(program.goals, Discrete)
     sampled = partial(sample_goals, current(program.goals, run.learner.q), run.key_evaluation)
@@ -131,7 +129,7 @@ def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) ->
 
 def speed(record: dict[str, Any]) -> Figure:
     """What `vgcrl bench` found: updates/s against runs trained together, and against |G|; the peer as a line."""
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained", sharey=True)
+    figure, axes = subplots(1, 2, figsize=(8, 3), sharey=True)
     rows = record["training"]
     first = rows[0]
     groups = {

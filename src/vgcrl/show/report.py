@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jinja2
-import matplotlib.pyplot as plt
+import matplotlib
 from matplotlib.figure import Figure
 
 from vgcrl.errors import UsageError
@@ -54,9 +54,8 @@ def png(figure: Figure, dpi: int) -> bytes:
 def svg(figure: Figure) -> str:
     """A figure as inline SVG, the same for the same numbers."""
     buffer = io.StringIO()
-    with plt.rc_context({"svg.hashsalt": "vgcrl"}):
+    with matplotlib.rc_context({"svg.hashsalt": "vgcrl"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    plt.close(figure)
     return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
 
 

@@ -4,7 +4,6 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
@@ -15,6 +14,7 @@ from vgcrl.experiments.methods import goal_space
 from vgcrl.experiments.scheduling import Say
 from vgcrl.experiments.sweep.ask import Ask, Choices, varied
 from vgcrl.show.figures import LABELS
+from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, counted, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.config import KNOBS, Config
@@ -75,7 +75,7 @@ def best_command(best: Setting, options: Choices) -> str:
 
 
 def drawn(found: list[Setting], metric: str, most: int = 10) -> Figure:
-    figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    figure, axis = subplots(figsize=(7, 3.6))
     for setting in found[:most]:
         label = ", ".join(f"{k} {spoken(v)}" for k, v in setting.values.items())
         axis.plot(*setting.curve, label=label)
