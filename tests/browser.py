@@ -17,7 +17,7 @@ FLAGS = (
     "--disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync "
     "--disable-dev-shm-usage --remote-debugging-pipe --host-resolver-rules='MAP * ~NOTFOUND'"
 )
-SECONDS = 120  # that anything may take
+SECONDS = 1200  # that an answer may take
 
 
 class Browser:
@@ -35,12 +35,13 @@ class Browser:
         )
         os.close(their_in)
         os.close(their_out)
-        self._count, self._rest, self.console = 0, b"", []
+        self._count, self._rest, self._loaded, self.console = 0, b"", set(), []
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self._session = None
         self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
         offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
         self.call("Network.emulateNetworkConditions", **offline)
         return self
@@ -80,9 +81,11 @@ class Browser:
             self._note(answer)
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Keep what a console would show in red."""
+        """Keep which documents are loaded, and what a console would show in red."""
         kind, params = event.get("method"), event.get("params", {})
-        if kind == "Runtime.exceptionThrown":
+        if kind == "Page.lifecycleEvent" and params["name"] == "load":
+            self._loaded.add(params["loaderId"])
+        elif kind == "Runtime.exceptionThrown":
             self.console.append(json.dumps(params["exceptionDetails"])[:800])
         elif kind == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.console.append(params["entry"]["text"])
@@ -100,12 +103,13 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def open(self, page: Path, before: str = "") -> None:
-        """Load a file; `before` runs ahead of its own scripts. Returns when its document is there."""
+        """Load a file; `before` runs ahead of its own scripts. Returns when all of its document is there."""
         self.console.clear()
         if before:
             script = self.call("Page.addScriptToEvaluateOnNewDocument", source=before)["identifier"]
-        self.call("Page.navigate", url=page.absolute().as_uri())
-        self.run("new Promise(r => document.readyState === 'complete' ? r() : addEventListener('load', r))")
+        document = self.call("Page.navigate", url=page.absolute().as_uri())["loaderId"]
+        while document not in self._loaded:
+            self._note(self._receive())
         if before:
             self.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 

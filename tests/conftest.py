@@ -12,10 +12,17 @@ FLAGS = ["--xla_backend_optimization_level=0"]
 if version("jaxlib").startswith("0.10."):
     FLAGS += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
 os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+# Where the machine is busy, nothing is dead because it is slow; Ray reads these when it is imported, and at a start.
+PATIENT = dict.fromkeys(("gcs_server_request_timeout_seconds", "worker_register_timeout_seconds"), 600)
+PATIENT |= dict.fromkeys(("gcs_rpc_server_connect_timeout_s", "gcs_rpc_server_reconnect_timeout_s"), 600)
+PATIENT |= dict.fromkeys(("agent_register_timeout_ms", "grpc_client_keepalive_timeout_ms"), 600_000)
+PATIENT |= {"health_check_timeout_ms": 600_000, "py_gcs_connect_timeout_s": 600, "memory_monitor_refresh_ms": 0}
+os.environ |= {f"RAY_{name}": str(value) for name, value in PATIENT.items()}
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
 
 CORE = ["vgcrl.objective", "vgcrl.measure.rollout", "vgcrl.measure.metrics"]
 CORE += ["vgcrl.training.program", "vgcrl.training.evaluation", "vgcrl.training.replay"]
@@ -23,7 +30,7 @@ CORE += ["vgcrl.training.program", "vgcrl.training.evaluation", "vgcrl.training.
 # tests that mostly trace, and nothing once a program is compiled.
 install_import_hook(CORE, "beartype.beartype")
 
-from shared import compiled_once, made_once  # noqa: E402
+from shared import blank, compiled_once, made_once  # noqa: E402
 from tiny import flags  # noqa: E402
 from vgcrl.cli import main  # noqa: E402
 from vgcrl.training import host_program  # noqa: E402
@@ -39,6 +46,12 @@ def _programs_compiled_once():
         for name in ("NativeProgram", "HostProgram"):
             patch.setattr(host_program, name, compiled_once(getattr(host_program, name)))
         yield
+
+
+@pytest.fixture
+def unrendered(monkeypatch):
+    """Figures are made and not rendered, for tests of commands that leave some and do not look at them."""
+    monkeypatch.setattr(Figure, "savefig", lambda figure, file, format, **_: file.write(blank(format)))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import functools
 import io
 import os
 
+from PIL import Image
+
 from vgcrl.envs import bodies
 from vgcrl.training.host_program import HostProgram
 from vgcrl.training.program import run_axis
@@ -20,7 +22,7 @@ RATES = ("learning_rate", "posterior_learning_rate")
 def compiled_once(program_class):
     """Tracing takes as long as compiling: equal configurations of one process share what they compiled.
 
-    Each program has environments of its own to train in. Those that tests make up are left out.
+    Each program has environments of its own to train in. Those that a test makes up are left out.
     """
 
     @functools.lru_cache(maxsize=8)
@@ -30,7 +32,8 @@ def compiled_once(program_class):
         return made
 
     def find(config):
-        if (program_class is HostProgram) != (config.env in bodies.TASKS):
+        on_host = config.env in bodies.TASKS or config.env.startswith("foreign_envs:")
+        if (program_class is HostProgram) != on_host:
             return program_class(config)
         rates = {name: tuple(1.0 for _ in getattr(config, name)) for name in RATES}
         made = copy.copy(compiled(dataclasses.replace(config, **dict.fromkeys(NOT_COMPILED, 1), **rates)))
@@ -39,6 +42,16 @@ def compiled_once(program_class):
         return made
 
     return find
+
+
+@functools.cache
+def blank(format):
+    """The smallest picture: the text of an SVG, or the bytes of a PNG."""
+    if format == "svg":
+        return "<svg/>"
+    buffer = io.BytesIO()
+    Image.new("L", (1, 1)).save(buffer, format)
+    return buffer.getvalue()
 
 
 def made_once(tmp_path_factory, name, make):

@@ -12,6 +12,8 @@ from vgcrl.envs.pointmass import ARENA
 from vgcrl.training import trainer
 from vgcrl.training.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 
 def test_train_returns_the_run(tmp_path):
     run = vgcrl.train("agcrl", env="windy-pointmass", out=tmp_path / "run", **TINY)

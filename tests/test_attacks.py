@@ -27,6 +27,8 @@ from vgcrl.training import checkpoint, policy_file, run_folder, trainer
 from vgcrl.training.events import Events
 from vgcrl.training.logs import append_line, read_lines, truncate_lines
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 COUNTERS = {"iteration": 1, "wall": 0.0}
 STATE = {"a": np.zeros(3, np.float32)}
 

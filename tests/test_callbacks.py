@@ -13,6 +13,8 @@ from vgcrl.cli import main
 from vgcrl.use.callbacks import stop_at
 from vgcrl.use.wandb_log import numbers
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 
 @pytest.mark.parametrize(
     ("text", "value", "stops"), [("F>=1", 1.0, True), (" F <= 0.5 ", 0.6, False), ("F>=1", None, False)]
@@ -78,7 +80,7 @@ def test_wandb_without_the_network(tmp_path, monkeypatch):
 
 def history(file):
     """Lines of an offline run, once the process that writes it has written its end."""
-    for _ in range(600):
+    for _ in range(6000):
         kinds, lines = records(file)
         if "exit" in kinds:
             return lines

@@ -24,6 +24,7 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.training import checkpoint, policy_file, trainer
 from vgcrl.training.program import policy
 
+pytestmark = pytest.mark.usefixtures("unrendered")
 BAD = {
     "unknown command": (["trian"], "trian"),
     "no command": ([], "COMMAND"),
@@ -183,20 +184,6 @@ def test_bad_targets(windy, tmp_path, capsys):
         capsys.readouterr()
         assert main(["evaluate", str(windy), "--targets", str(path)]) == 2
         assert "rows of 4 finite numbers" in capsys.readouterr().err
-
-
-def test_evaluate_table_and_report(windy, capsys, tmp_path):
-    capsys.readouterr()
-    assert main(["evaluate", str(windy)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("mean")
-    page = tmp_path / "page.html"
-    assert main(["report", str(windy), "--out", str(page)]) == 0
-    text = page.read_text()
-    assert text.count("<svg") == 2
-    assert "agcrl on windy-pointmass" in text
-    assert "http" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
-        "http://creativecommons.org", ""
-    ).replace("https://matplotlib.org", "")
 
 
 def test_list_is_the_registry(capsys):

@@ -17,6 +17,8 @@ from vgcrl.objective.types import Transition
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 WALK = "foreign_envs:Walk-v0"
 REWARDS = np.array([1.0, 0.0, -2.0], np.float32)
 
@@ -32,49 +34,44 @@ def batch(terminal):
     return Transition(zeros, actions, zeros, zeros, jnp.full(12, terminal))
 
 
-def learned(made, data, updates=1500):
+@jax.jit
+def learned(terminal, updates=1500):
+    """What 1500 updates make of it: Q (action, critic), π (action,), the best action, and α and entropy on the way."""
+    made, data, zero = agent(), batch(terminal), jnp.zeros(1)
     cumulant, w = jnp.tile(jnp.asarray(REWARDS), 4)[:, None], jnp.ones((12, 1))
     rate, draws = jnp.float32(0.01), jnp.zeros((2, 12, 3))
-    step = jax.jit(lambda state: jax.lax.fori_loop(0, updates, lambda i, s: once(s)[0], state))
 
     def once(state):
         return made.update(state, data, cumulant, w, rate, draws)
 
-    state = step(made.init(jax.random.key(0)))
-    return state, once(state)[1]
-
-
-def values(made, state):
-    zero = jnp.zeros(1)
-    return np.array([made.successors(state, zero, a, zero)[:, 0] for a in jnp.eye(3)])  # (action, critic)
+    state = jax.lax.fori_loop(0, updates, lambda i, s: once(s)[0], made.init(jax.random.key(0)))
+    q = jax.vmap(lambda a: made.successors(state, zero, a, zero)[:, 0])(jnp.eye(3))
+    return q, jax.nn.softmax(state.actor(jnp.zeros(2))), made.best(state, zero, zero), once(state)[1]
 
 
 def test_values_and_policy_where_episodes_end():
     """Q(a) = r(a), and π ∝ exp(Q/α) with the entropy that was asked for."""
-    made = agent()
-    state, info = learned(made, batch(terminal=True))
-    np.testing.assert_allclose(values(made, state), np.stack([REWARDS, REWARDS], 1), atol=0.02)
+    q, pi, best, info = learned(True)
+    np.testing.assert_allclose(q, np.stack([REWARDS, REWARDS], 1), atol=0.02)
     assert float(info["entropy"].mean()) == pytest.approx(0.5, abs=0.02)
-    pi = jax.nn.softmax(state.actor(jnp.zeros(2)))
     np.testing.assert_allclose(pi, jax.nn.softmax(REWARDS / float(info["alpha"][0])), atol=0.02)
-    assert made.best(state, jnp.zeros(1), jnp.zeros(1)).tolist() == [1, 0, 0]
+    assert best.tolist() == [1, 0, 0]
 
 
 def test_values_where_one_stays():
     """One state for ever: V = Σ π (Q − α log π), Q = r + γ V, so V = (Σ π r + α H) / (1 − γ)."""
-    made = agent()
-    state, info = learned(made, batch(terminal=False))
-    pi, alpha = np.asarray(jax.nn.softmax(state.actor(jnp.zeros(2)))), float(info["alpha"][0])
+    q, pi, _, info = learned(False)
+    pi, alpha = np.asarray(pi), float(info["alpha"][0])
     value = (pi @ REWARDS - alpha * np.sum(pi * np.log(pi))) / (1 - 0.5)
-    np.testing.assert_allclose(values(made, state).mean(axis=1), REWARDS + 0.5 * value, atol=0.05)
+    np.testing.assert_allclose(q.mean(axis=1), REWARDS + 0.5 * value, atol=0.05)
 
 
 def test_samples_are_of_the_softmax():
     logits = jnp.log(jnp.array([0.6, 0.3, 0.1]))
     noise = jax.random.normal(jax.random.key(1), (20_000, 3))
-    found = jax.vmap(lambda n: choice(logits + gumbel(n)))(noise).mean(axis=0)
-    np.testing.assert_allclose(found, [0.6, 0.3, 0.1], atol=0.012)
-    np.testing.assert_allclose(jax.vmap(agent().random)(noise).mean(axis=0), [1 / 3] * 3, atol=0.012)
+    found, alike = jax.jit(jax.vmap(lambda n: (choice(logits + gumbel(n)), agent().random(n))))(noise)
+    np.testing.assert_allclose(found.mean(axis=0), [0.6, 0.3, 0.1], atol=0.012)
+    np.testing.assert_allclose(alike.mean(axis=0), [1 / 3] * 3, atol=0.012)
     assert np.isfinite(gumbel(jnp.array([-40.0, 40.0]))).all()
 
 

@@ -14,6 +14,8 @@ from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 from vgcrl.use import experts
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 
 def test_the_closest_seed_is_the_expert():
     """Two seeds, three experts; the second half of an episode counts."""

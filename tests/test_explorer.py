@@ -84,14 +84,14 @@ def test_the_page_acts_and_thinks_as_python_does(kind, browser, tmp_path):
     browser.run("vgcrl.choose(1)")
     random, spec = np.random.default_rng(0), program.spec
     states, noise = (random.standard_normal((count, n), np.float32) for n in (spec.obs_dim, spec.action_dim))
-    points = jax.jit(jax.vmap(lambda s: aim(goals, q, jnp.zeros(len(states[0])), s)))(states)
-    shown = [np.asarray(goals.show(z)).tolist() for z in points]
-    act = jax.jit(jax.vmap(partial(program.act, run)))
-    acted, sampled = act(states, points), act(states, points, noise)
-    here = jax.jit(lambda s, z: empowerment(q, goals, q(s), z))
-    ratio = [here(s, z) for s, z in zip(states[::-1], points, strict=True)]
+
+    def answer(s, other, noise):
+        z = aim(goals, q, jnp.zeros(len(s)), s)
+        return goals.show(z), program.act(run, s, z), program.act(run, s, z, noise), empowerment(q, goals, q(other), z)
+
+    shown, acted, sampled, ratio = jax.tree.map(np.asarray, jax.jit(jax.vmap(answer))(states, states[::-1], noise))
     each = zip(states, shown, states[::-1], noise, strict=True)
-    given = json.dumps([[s.tolist(), z, t.tolist(), e.tolist()] for s, z, t, e in each])
+    given = json.dumps([[x.tolist() for x in one] for one in each])
     answers = browser.run(
         f"{given}.map(([s, z, t, e]) => ({{act: vgcrl.act(s, z), sample: vgcrl.act(s, z, e), "
         f"aim: vgcrl.aim({(0 * states[0]).tolist()}, s), ratio: vgcrl.ratio(t, z)}}))"

@@ -96,14 +96,16 @@ def test_skill_dynamics_see_which_skill_moved_so():
 
 @pytest.mark.parametrize("shape", [(8, 8, 2), (7, 10, 1), (3, 5, 3)])
 def test_convolutions_are_convolutions(shape):
-    net = Convolutions.init(KEY, shape, 5)
-    x = jnp.asarray(RNG.normal(size=shape), jnp.float32)
-    h = x.transpose(2, 0, 1)[None]
-    for layer in net.layers:
-        kernel = layer.weight.reshape(layer.weight.shape[0], -1, 3, 3)
-        h = jax.lax.conv_general_dilated(h, kernel, (2, 2), "SAME") + layer.bias[None, :, None, None]
-        h = jax.nn.relu(h)
-    np.testing.assert_allclose(net(x.reshape(-1)), net.head(h[0].transpose(1, 2, 0).reshape(-1)), rtol=1e-4, atol=1e-5)
+    @jax.jit
+    def both(x):
+        net, h = Convolutions.init(KEY, shape, 5), x.transpose(2, 0, 1)[None]
+        for layer in net.layers:
+            kernel = layer.weight.reshape(layer.weight.shape[0], -1, 3, 3)
+            h = jax.lax.conv_general_dilated(h, kernel, (2, 2), "SAME") + layer.bias[None, :, None, None]
+            h = jax.nn.relu(h)
+        return net(x.reshape(-1)), net.head(h[0].transpose(1, 2, 0).reshape(-1))
+
+    np.testing.assert_allclose(*both(jnp.asarray(RNG.normal(size=shape), jnp.float32)), rtol=1e-4, atol=1e-5)
 
 
 def test_the_picture_shows_the_body_now_and_before():

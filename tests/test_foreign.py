@@ -23,6 +23,8 @@ from vgcrl.errors import UsageError, install
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 ECHO = "foreign_envs:Echo-v0"
 KEYS = np.array([[1, 2], [3, 4]], np.uint32)
 CALM, TERMINATE, TRUNCATE, RAISE, EXIT = (

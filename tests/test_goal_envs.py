@@ -18,6 +18,8 @@ from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import summarise
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 REACH = "foreign_envs:Reach-v0"
 
 

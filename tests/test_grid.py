@@ -27,6 +27,8 @@ from vgcrl.training import logs, loop, run_folder, summary
 from vgcrl.training.logs import to_json
 from vgcrl.training.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 RESULTS = Path(__file__).parents[1] / "results"
 QUICK = Request(quick=True)
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}

@@ -1,7 +1,9 @@
 """The loop with environments on the host: the same bits as the native loop, and the same after a resume."""
 
 import dataclasses
+import functools
 from functools import partial
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,12 @@ from vgcrl.training.resolve import resolve
 
 
 class PointmassOnHost:
-    """The native point mass behind the host's contract, with the keys the native loop would use."""
+    """The native point mass behind the host's contract, with the keys the native loop would use.
+
+    It forgets where it was when a run is resumed, and keeps the actions that it is given.
+    """
+
+    actions: ClassVar[list] = []
 
     def __init__(self, config, runs, count):
         self.env, self.count = Vectorised(config.build_env(), count), count
@@ -43,14 +50,35 @@ class PointmassOnHost:
         return np.asarray(obs)
 
     def step(self, action, keys, clock):
+        self.actions.append(action)
         self.state, out = self.forward(self.state, jnp.asarray(action), keys, clock)
         return Step(*map(np.asarray, out))
 
     def save(self):
         return {"position": np.asarray(self.state.sim.position)}
 
+    def load(self, saved):
+        return False
+
     def close(self):
         pass
+
+
+@functools.cache
+def program_with(ratio):
+    return host_program.HostProgram(resolve(Options(**{**TINY, "updates_per_step": ratio})))
+
+
+@pytest.fixture
+def ratio():
+    return 0.5
+
+
+@pytest.fixture
+def host(monkeypatch, ratio):
+    """A program whose parts are compiled once for all tests: several updates an iteration, or several steps."""
+    monkeypatch.setattr(Config, "build_host_envs", lambda *args: PointmassOnHost(*args))
+    return program_with(ratio)
 
 
 def leaves(tree):
@@ -71,16 +99,11 @@ def test_a_program_does_not_grow_with_the_steps_between_updates():
     assert size(0.25) == size(0.002)
 
 
-@pytest.mark.parametrize(
-    "ratio", [0.5, pytest.param(0.125, marks=pytest.mark.slow)]
-)  # several updates an iteration; several steps
-def test_equals_the_native_loop(monkeypatch, ratio):
+@pytest.mark.parametrize("ratio", [0.5, pytest.param(0.125, marks=pytest.mark.slow)])
+def test_equals_the_native_loop(host, ratio):
     """Simulating while the device learns changes nothing of what is computed, up to rounding: programs differ."""
-    config = resolve(Options(**{**TINY, "updates_per_step": ratio}))
-    native = NativeProgram(config)
+    native = NativeProgram(host.config)
     runs = native.advance(native.init(), 0, 40)
-    monkeypatch.setattr(Config, "build_host_envs", lambda *args: PointmassOnHost(*args))
-    host = host_program.HostProgram(config)
     others = host.advance(host.init(), 0, 25)
     others = host.advance(others, 25, 15)
     close = partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4)
@@ -114,13 +137,7 @@ def test_runs_together_equal_runs_alone():
     np.testing.assert_allclose(states[0].scene.obs[1], states[1].scene.obs[0], rtol=1e-3, atol=1e-3)
 
 
-def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
-    class Forgetful(PointmassOnHost):
-        def load(self, saved):
-            return False
-
-    monkeypatch.setattr(Config, "build_host_envs", lambda *args: Forgetful(*args))
-    host = host_program.HostProgram(resolve(Options(**TINY)))
+def test_goals_are_drawn_anew_at_every_resume(host):
     runs, drawn = host.init(), []
     for first in (0, 10):
         runs, exact = host.enter(host.advance(runs, first, 10), {})
@@ -129,18 +146,9 @@ def test_goals_are_drawn_anew_at_every_resume(monkeypatch):
     assert (drawn[0] != drawn[1]).any()
 
 
-def test_a_simulator_never_sees_what_is_no_number(monkeypatch):
+def test_a_simulator_never_sees_what_is_no_number(host):
     """In training, in an evaluation and in a path that is watched."""
-    config = resolve(Options(**TINY))
-    seen = []
-
-    class Watched(PointmassOnHost):
-        def step(self, action, keys, clock):
-            seen.append(action)
-            return super().step(action, keys, clock)
-
-    monkeypatch.setattr(Config, "build_host_envs", lambda c, runs, count: Watched(c, runs, count))
-    host = host_program.HostProgram(config)
+    seen = PointmassOnHost.actions
     runs = host.init()
     lost = jax.tree.map(lambda x: x * jnp.nan, runs.learner.agent.actor)
     runs = runs._replace(learner=runs.learner._replace(agent=runs.learner.agent._replace(actor=lost)))

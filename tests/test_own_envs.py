@@ -18,6 +18,8 @@ from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 from vgcrl.use.given import to_options
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 SHIP = "foreign_envs:Ship"
 
 

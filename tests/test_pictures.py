@@ -18,8 +18,11 @@ from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 KEY = jax.random.key(0)
 ENV = "picture_envs:Square-v0"
+SMALL = TINY | {"steps": 160, "batch": 4, "seeds": 1, "hidden": (16,)}
 
 
 def test_bytes_become_numbers():
@@ -39,19 +42,23 @@ def test_replay_keeps_bytes_and_gives_numbers_back():
     step = Transition(every, jnp.zeros((1, 1)), every[:, ::-1], jnp.zeros(1), jnp.zeros(1, bool))
     buffer = replay.init(step, 10, 2, pixels=True)
     assert buffer.obs.dtype == jnp.uint8
-    buffer = replay.add(buffer, step, jnp.ones(1, bool))
-    drawn, later = replay.sample(buffer, KEY, 3)
+    buffer = jax.jit(replay.add)(buffer, step, jnp.ones(1, bool))
+    drawn, later = jax.jit(replay.sample, static_argnums=2)(buffer, KEY, 3)
     for x in (drawn.obs, drawn.next_obs[:, ::-1], later[:, ::-1]):
         np.testing.assert_array_equal(x, np.repeat(every, 3, axis=0))
 
 
 def test_pictures_become_channels_and_the_rest_is_added():
     shape = (8, 6, 2)
-    net = PictureMLP.init(KEY, (2 * 8 * 6 * 2 + 3, 16, 4), shape=shape, pictures=2)
-    pictures, rest = jax.random.normal(KEY, (2, *shape)), jnp.arange(3.0)
-    out = net(jnp.concatenate([pictures.ravel(), rest]))
-    seen = jax.nn.relu(net.eyes(jnp.concatenate(list(pictures), axis=-1).ravel()))
-    np.testing.assert_allclose(out, net.mlp(jnp.concatenate([seen, rest])), rtol=1e-5)
+
+    @jax.jit
+    def both():
+        net = PictureMLP.init(KEY, (2 * 8 * 6 * 2 + 3, 16, 4), shape=shape, pictures=2)
+        pictures, rest = jax.random.normal(KEY, (2, *shape)), jnp.arange(3.0)
+        seen = jax.nn.relu(net.eyes(jnp.concatenate(list(pictures), axis=-1).ravel()))
+        return net(jnp.concatenate([pictures.ravel(), rest])), net.mlp(jnp.concatenate([seen, rest]))
+
+    np.testing.assert_allclose(*both(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["diayn", "gcrl", "metra", "dads", "discern"])
@@ -70,9 +77,9 @@ def test_every_network_has_convolutions(method):
 
 
 def test_a_run_on_pictures(tmp_path, capsys):
-    run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=False, **TINY)
+    run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=False, **SMALL)
     assert "pictures of 16 × 16 × 1 bytes, seen as numbers from 0 to 1" in capsys.readouterr().err
-    assert (run.config.encoder, run.last["step"]) == ("conv", 640)
+    assert (run.config.encoder, run.last["step"]) == ("conv", 160)
     policy, picture = vgcrl.load(run.dir), Square().reset(seed=0)[0]
     action = policy.act(picture, z=3)
     assert action.shape == (2,)
@@ -82,8 +89,8 @@ def test_a_run_on_pictures(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_run_on_pictures_goes_on(tmp_path):
-    run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=True, **TINY)
-    assert vgcrl.resume(run.dir, steps=800).last["step"] == 800
+    run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=True, **SMALL)
+    assert vgcrl.resume(run.dir, steps=320).last["step"] == 320
 
 
 def test_choices_of_encoder():

@@ -13,6 +13,8 @@ from tiny import TINY
 from vgcrl.training import run_folder
 from vgcrl.training.run_folder import Run, read_config
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 REACH = "foreign_envs:Reach-v0"
 
 

@@ -33,24 +33,33 @@ from vgcrl.experiments.scheduling import cluster as on_cluster
 from vgcrl.experiments.scheduling import worker
 from vgcrl.experiments.scheduling.cluster import OnRay, Resources, connected
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 TESTS = Path(__file__).parent
-DEADLINE = 120.0
+DEADLINE = 600.0
 TRAINED = ["--env", "pointmass", *flags(seeds=1)]
 SWEEP = [*TRAINED, "--goal-dim", "2,3"]
 SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def head():
+    """A cluster of one node."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(worker.installed().parent)]))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background of a script
         found = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
-        found.add_node(**SMALL)
         signal.signal(signal.SIGINT, before)
         yield found
         found.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster(head):
+    """And another."""
+    head.add_node(**SMALL)
+    return head
 
 
 @pytest.fixture
@@ -83,7 +92,7 @@ def starts(folder, name):
 WHOLE = list("12345")
 
 
-def test_one_that_fails_and_one_that_dies_do_not_stop_more_than_there_is_room_for(execute, tmp_path, monkeypatch):
+def test_one_that_fails_and_one_that_dies_do_not_stop_more_than_there_is_room_for(head, tmp_path, monkeypatch):
     monkeypatch.setattr(on_cluster, "RETRIES", 2)
     folder, said = tmp_path / "stubs", []
     tasks = [
@@ -92,7 +101,8 @@ def test_one_that_fails_and_one_that_dies_do_not_stop_more_than_there_is_room_fo
         stub("killed", "dies", 3.0),
         stub("runs", "b", 4),
     ]
-    failed = execute(tasks, folder, said.append)
+    with connected(head.address):
+        failed = OnRay(Resources())(tasks, folder, said.append)
     assert sorted(failed) == [
         "broken: it always fails",
         "dies: died 3 times: its process ended with -9",
@@ -274,7 +284,8 @@ def test_an_address_nobody_answers_is_told_at_once(address):
     assert f"--ray {address}" in one_line(fault).replace("'", "")
 
 
-def test_an_address_where_somebody_else_answers_is_told():
+def test_an_address_where_somebody_else_answers_is_told(monkeypatch):
+    monkeypatch.setattr(on_cluster, "ANSWER", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         with pytest.raises(UsageError) as fault, connected(f"127.0.0.1:{server.getsockname()[1]}"):
             pass

@@ -1,8 +1,9 @@
-"""What a report draws, from known numbers."""
+"""What a report draws, from known numbers and of a run."""
 
 import numpy as np
 import pytest
 
+from vgcrl.cli import main
 from vgcrl.show.figures import curves
 from vgcrl.show.report import Page, Section, markdown, svg
 from vgcrl.show.tables import Table
@@ -44,3 +45,17 @@ def test_markdown_of_a_page():
     assert (
         markdown(page) == "# Title\n\nLead.\n\n## One\n\n|  | \\|G\\| |\n|---|---|\n| a\\|b | 1 |\n\nTwo.\n\n## Empty\n"
     )
+
+
+def test_evaluate_table_and_report(windy, capsys, tmp_path):
+    capsys.readouterr()
+    assert main(["evaluate", str(windy)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("mean")
+    page = tmp_path / "page.html"
+    assert main(["report", str(windy), "--out", str(page)]) == 0
+    text = page.read_text()
+    assert text.count("<svg") == 2
+    assert "agcrl on windy-pointmass" in text
+    assert "http" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    ).replace("https://matplotlib.org", "")

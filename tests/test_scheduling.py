@@ -66,7 +66,7 @@ def test_a_program_ends_with_whoever_started_it(tmp_path):
     for _ in range(3):
         assert "step" in process.stderr.readline()
     process.stdin.close()
-    assert process.wait(60) == worker.ORPHANED
+    assert process.wait(600) == worker.ORPHANED
     assert stub_program.lines(tmp_path / "stubs/runs/a/steps") == list("123")
 
 
@@ -74,7 +74,7 @@ def test_a_program_ends_with_whoever_started_it(tmp_path):
 def test_a_program_ends_as_its_command_does(tmp_path, mode, code):
     process = child(tmp_path, mode)
     process.stderr.read()
-    assert process.wait(60) == code
+    assert process.wait(600) == code
 
 
 def test_a_share_of_a_gpu_is_a_share_of_its_memory(monkeypatch):

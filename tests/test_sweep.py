@@ -11,6 +11,8 @@ from vgcrl.experiments.sweep.grid import check_same, programs, tasks
 from vgcrl.experiments.sweep.results import higher_is_better, outcome, report, settings
 from vgcrl.training.logs import append_line
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 GRID = {"method": ["diayn"], "goal_dim": [2, 3], "learning_rate": [1e-3, 1e-4], "spectral_norm": [0.0, 2.0]}
 METRICS = ("F", "log_q", "lgr_z", "lgr_s")
 

@@ -131,7 +131,7 @@ class Remote:
             self.pipe.send((method, arguments))
             answer = self.pipe.recv()
         except (EOFError, OSError):
-            self.process.join(1.0)
+            self.process.join(10.0)
             how = f"died, exit code {self.process.exitcode}" if self.stopped_since == math.inf else "was stopped"
             raise Broken(f"{self.name}: a worker process {how}") from None
         if isinstance(answer, Broken):

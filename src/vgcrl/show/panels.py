@@ -35,7 +35,7 @@ def choose_gl() -> bool:
         return False
     for name in [asked] if asked else ["egl", "osmesa"]:
         environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
-        tried = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, timeout=120)
+        tried = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, timeout=600)
         if tried.returncode == 0:
             os.environ.update(environment)
             return True

@@ -27,7 +27,7 @@ try:
 except ImportError:
     raise UsageError(f"--ray needs ray; valid: {install('ray')}") from None
 
-ANSWER = 5.0  # seconds that an address, or an actor of ours, has to answer
+ANSWER = 20.0  # seconds that an address, or an actor of ours, has to answer
 RETRIES = 5  # of a program whose process, worker or node dies
 SAVING = 600.0  # seconds that programs have to save when they are stopped
 HANDED_ON = ("JAX_", "XLA_", "MUJOCO_", "VGCRL_")  # variables that decide what a program computes

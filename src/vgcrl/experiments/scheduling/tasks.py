@@ -55,8 +55,8 @@ def carried_out(make: Callable[[], list[str]], folder: Path, say: Say, minutes: 
         request_stop()
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
         return make(), False
     except KeyboardInterrupt:
         say(f"stopped and saved; the same command continues in {folder}")
