@@ -287,20 +287,18 @@ def test_a_target_state_becomes_the_goal_that_stands_for_it(browser, tmp_path):
             browser.run(f"vgcrl.{wrong}")
 
 
-def test_without_webassembly_the_page_says_so(browser, tmp_path):
-    folder = untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity")
-    explore(folder, None, print)
-    browser.open(folder / "explore.html", before="delete window.WebAssembly")
-    said = browser.run("vgcrl.ready.then(() => '', () => document.getElementById('trouble').textContent)")
-    assert "no WebAssembly" in said
+WITHOUT = {
+    "no WebAssembly": "delete window.WebAssembly",
+    "WebGL": "HTMLCanvasElement.prototype.getContext = () => null",
+}
 
 
-def test_without_webgl_the_page_says_so(browser, tmp_path):
+@pytest.mark.parametrize("what", WITHOUT)
+def test_what_a_browser_lacks_the_page_says(what, browser, tmp_path):
     folder = untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity")
     explore(folder, None, print)
-    browser.open(folder / "explore.html", before="HTMLCanvasElement.prototype.getContext = () => null")
-    said = browser.run("vgcrl.ready.then(() => '', () => document.getElementById('trouble').textContent)")
-    assert "WebGL" in said
+    browser.open(folder / "explore.html", before=WITHOUT[what])
+    assert what in browser.run("vgcrl.ready.then(() => '', () => document.getElementById('trouble').textContent)")
 
 
 def test_the_command_writes_a_page_and_refuses_what_is_none(tmp_path, monkeypatch, capsys):

@@ -86,7 +86,7 @@ def trained(cumulant_dim, critic, steps=1500):
         noise = jax.random.normal(key_update, (2, 64, 1))
         return agent.update(state, batch, *jax.vmap(critic)(action[:, 0]), jnp.float32(3e-3), noise)[0]
 
-    return agent, jax.jit(lambda s: jax.lax.fori_loop(0, steps, body, s))(agent.init(KEY))
+    return agent, jax.jit(lambda: jax.lax.fori_loop(0, steps, body, agent.init(KEY)))()
 
 
 WEIGHTS = jnp.array([2.0, -1.0, 0.0, 1.0])
