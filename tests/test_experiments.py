@@ -71,11 +71,11 @@ def test_every_experiment_resolves(name, quick):
 
 @pytest.fixture
 def small(monkeypatch):
-    """The windy experiment with tiny runs."""
+    """The windy experiment with tiny runs, all of two dimensions, so that one program is compiled."""
     original = EXPERIMENTS["windy"].runs
 
     def runs(quick):
-        return {k: options | TINY for k, options in original(quick).items()}
+        return {k: options | TINY | {"dims": 2} for k, options in original(quick).items()}
 
     monkeypatch.setitem(EXPERIMENTS, "windy", EXPERIMENTS["windy"]._replace(runs=runs))
     return runs

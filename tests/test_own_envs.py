@@ -10,7 +10,8 @@ import pytest
 import vgcrl
 from foreign_envs import Ship
 from test_foreign import KEYS, one_line
-from tiny import TINY, flags
+from tiny import flags
+from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.envs import find, own
 from vgcrl.envs.gymnasium_engine import Foreign
@@ -108,12 +109,11 @@ def test_goals_take_a_range():
 
 
 def test_a_run_remembers_its_class_and_arguments(tmp_path, capsys):
-    run = vgcrl.train(
-        "gcrl", env=Ship, env_kwargs={"current": 0.25}, horizon=6, goal_range=(-1, 1), out=tmp_path / "run", **TINY
-    )
-    assert (run.config.env, run.config.env_arg) == (SHIP, ("current=0.25",))
+    given = resolve(to_options({"env": Ship, "env_kwargs": {"current": 0.25}, "horizon": 6}))
+    assert (given.env, given.env_arg) == (SHIP, ("current=0.25",))
+    run = untrained(tmp_path / "run", "diayn", env=given.env, env_arg=given.env_arg, horizon=given.horizon)
     capsys.readouterr()
-    assert main(["evaluate", str(run.dir), "--json"]) == 0
+    assert main(["evaluate", str(run), "--episodes", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["env"] == SHIP
     wrong = ["train", "--env", SHIP, "--env-arg", "current", *flags(horizon=6, seeds=1)]
     assert main([*wrong, "--out", str(tmp_path / "other")]) == 2

@@ -87,7 +87,7 @@ def error_figure(run: Path) -> Figure:
 def compare(found: dict[str, Path]) -> Outcome:
     two, ten = sigmas(found["2d"]), sigmas(found["10d"])
     paper_ratio = PAPER_SIGMA[1] / PAPER_SIGMA[0]
-    ranks = [stats.spearmanr(paper_wind(10), s).statistic for s in ten]
+    ranks = [stats.spearmanr(paper_wind(ten.shape[1]), s).statistic for s in ten]
     claims = [
         Claim(
             "2-D: σ is larger on the windy dimension (ratio windy/calm)",
