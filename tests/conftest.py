@@ -1,6 +1,7 @@
 """Strict arithmetic and checked shapes for all tests; compiled programs and two trained runs that they share."""
 
 import os
+import signal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,6 +19,9 @@ PATIENT |= dict.fromkeys(("gcs_rpc_server_connect_timeout_s", "gcs_rpc_server_re
 PATIENT |= dict.fromkeys(("agent_register_timeout_ms", "grpc_client_keepalive_timeout_ms"), 600_000)
 PATIENT |= {"health_check_timeout_ms": 600_000, "py_gcs_connect_timeout_s": 600, "memory_monitor_refresh_ms": 0}
 os.environ |= {f"RAY_{name}": str(value) for name, value in PATIENT.items()}
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script, and so in all that tests start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
