@@ -1,5 +1,6 @@
 """Strict arithmetic and checked shapes for all tests; compiled programs and two trained runs that they share."""
 
+import ctypes
 import os
 import signal
 from importlib.metadata import version
@@ -34,7 +35,7 @@ CORE += ["vgcrl.training.program", "vgcrl.training.evaluation", "vgcrl.training.
 # tests that mostly trace, and nothing once a program is compiled.
 install_import_hook(CORE, "beartype.beartype")
 
-from shared import blank, compiled_once, made_once  # noqa: E402
+from shared import blank, compiled_once, made_once, memory_is_scarce  # noqa: E402
 from tiny import flags  # noqa: E402
 from vgcrl.cli import main  # noqa: E402
 from vgcrl.training import host_program  # noqa: E402
@@ -50,6 +51,15 @@ def _programs_compiled_once():
         for name in ("NativeProgram", "HostProgram"):
             patch.setattr(host_program, name, compiled_once(getattr(host_program, name)))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _memory_for_others():
+    """Where several suites run side by side, what was compiled is forgotten before memory runs out."""
+    yield
+    if memory_is_scarce():
+        jax.clear_caches()
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture

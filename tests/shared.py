@@ -7,6 +7,8 @@ import fcntl
 import functools
 import io
 import os
+import resource
+from pathlib import Path
 
 from PIL import Image
 
@@ -42,6 +44,16 @@ def compiled_once(program_class):
         return made
 
     return find
+
+
+def memory_is_scarce(most=1 << 30, least=5 << 30):
+    """Whether this process holds much while the machine has little left, in bytes; not known without /proc."""
+    try:
+        held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        left = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
+    except (OSError, IndexError):
+        return False
+    return held > most and left < least
 
 
 @functools.cache
