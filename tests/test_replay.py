@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vgcrl.objective.types import Transition
@@ -53,7 +53,7 @@ def play(seed, steps, rows):
     return buffer, lengths
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10_000), steps=st.integers(1, 120), later=st.sampled_from(replay.RELABEL_STATES))
 def test_samples_are_true_steps_and_states_of_their_episode(seed, steps, later):
     buffer, lengths = play(seed, steps, rows=32)
