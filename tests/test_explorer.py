@@ -1,7 +1,6 @@
 """Pages of `vgcrl explore` in a real browser, from file:// and without network, beside what Python computes."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import jax
