@@ -17,6 +17,12 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
+OWN_DEFAULTS = {
+    "defaults": "everywhere",
+    "of_bodies": "on bodies that can go somewhere",
+    "of_places": "with `--positions yes`",
+    "of_goal_envs": "in goal environments",
+}
 SHOWN = {
     "env_success": "goals reached",
     "env_success_end": "reached at the end",
@@ -110,10 +116,15 @@ def rows() -> str:
 def method_page(name: str) -> str:
     """What is written about it, under its row."""
     title, _, text = (ROOT / "docs" / "methods" / f"{name}.md").read_text().partition("\n")
-    options = {**methods()[name].defaults, **methods()[name].of_bodies}
-    own = ", ".join(f"`{key}={value}`" for key, value in options.items())
-    facts = table(HEADS, [row(name)]) + (f"\n\nDefaults of its own, some only on bodies: {own}." if own else "")
+    found = {where: getattr(methods()[name], field) for field, where in OWN_DEFAULTS.items()}
+    own = "\n".join(f"- {where}: {options_text(each)}" for where, each in found.items() if each)
+    facts = table(HEADS, [row(name)]) + (f"\n\nDefaults of its own:\n\n{own}" if own else "")
     return f"{title}\n\n{facts}\n{text}"
+
+
+def options_text(options: dict[str, Any]) -> str:
+    shown = {key: (x.__doc__ or "").partition(",")[0].lower() if callable(x) else x for key, x in options.items()}
+    return ", ".join(f"`{key}={x}`" for key, x in shown.items())
 
 
 def home(readme: str) -> str:

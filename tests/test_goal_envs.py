@@ -1,5 +1,6 @@
 """Observations that are no arrays; environments that have goals of their own."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from tiny import TINY, flags
 from vgcrl.cli import main
 from vgcrl.envs.goal_envs import OwnSuccess
 from vgcrl.envs.gymnasium_engine import Foreign
+from vgcrl.objective.methods import METHODS
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
@@ -138,3 +140,47 @@ def test_defaults_of_goal_environments():
     assert (asked.posterior, asked.discount, asked.relabel_state, asked.sigma) == ("state-fixed", 0.9, "final", 2.0)
     assert resolve(Options("gcrl", REACH, critic="successor")).posterior == "state-fixed"
     assert resolve(Options("diayn", REACH)).discount == 0.99
+
+
+PURSUED = {
+    "steps": 100_000,
+    "hidden": (128, 128),
+    "learning_rate": (1e-3,),
+    "posterior_learning_rate": (1e-3,),
+    "random_steps": 3_000,
+    "discount": 0.998,
+    "initial_alpha": 0.1,
+    "evaluate_episodes": 25,
+    "sigma": 0.2,
+    "relabel_state": "later",
+    "relabel_fraction": (0.8,),
+}
+NOT_HINDSIGHT = {name: x for name, x in PURSUED.items() if not name.startswith("relabel")}
+HUBER = {"posterior": "state-huber"}
+DIFFERENCES = {
+    ("gcrl",): PURSUED | HUBER,
+    ("gcrl", "relabel", "none"): NOT_HINDSIGHT | HUBER,
+    ("gcrl", "critic", "successor"): PURSUED,
+    ("gcrl", "posterior", "state-fixed"): PURSUED,
+    ("agcrl",): PURSUED | {"posterior_learning_rate": (5e-3,)},
+    ("diayn",): {},
+    ("discern",): {},
+}
+
+
+@pytest.mark.parametrize("command", DIFFERENCES, ids=" ".join)
+def test_what_a_goal_environment_changes(command, monkeypatch):
+    """All of it, and it stands in the method's row: without that, options are as in any other environment."""
+    method, given = command[0], dict(zip(command[1::2], command[2::2], strict=True))
+    options = Options(method, REACH, evaluate_every=10_000, **given)
+    here = dataclasses.asdict(resolve(options))
+    monkeypatch.setitem(METHODS, method, METHODS[method]._replace(of_goal_envs={}))
+    elsewhere = dataclasses.asdict(resolve(options))
+    assert {name: x for name, x in here.items() if x != elsewhere[name]} == DIFFERENCES[command]
+
+
+def test_a_row_with_another_posterior_leaves_out_those_that_it_cannot_use(monkeypatch):
+    monkeypatch.setitem(METHODS, "mine", METHODS["gcrl"]._replace(posteriors=("state-fixed",)))
+    assert resolve(Options("mine", REACH)).posterior == "state-fixed"
+    there = resolve(Options("mine", "HalfCheetah", engine="mujoco", positions=True))
+    assert (there.posterior, there.reward) == ("state-fixed", "progress")

@@ -29,6 +29,7 @@ class Method(NamedTuple):
     defaults: dict[str, Any] = {}  # noqa: RUF012 — of options, where they differ from the usual
     of_bodies: dict[str, Any] = {}  # noqa: RUF012 — likewise, on bodies that can go somewhere
     of_places: dict[str, Any] = {}  # noqa: RUF012 — likewise, where it is asked that they see where they are
+    of_goal_envs: dict[str, Any] = {}  # noqa: RUF012 — likewise, in environments with goals of their own; of EnvSpec
 
     @property
     def bounded(self) -> bool:
@@ -77,6 +78,27 @@ GOING: dict[str, Any] = {
 }
 
 
+def sixth_of_range(spec: EnvSpec) -> float:
+    """A sixth of the mean range of a goal environment's goals, to two digits."""
+    width = sum(spec.high[i] - spec.low[i] for i in spec.goal) / len(spec.goal)
+    return float(f"{width / 6:.2g}")
+
+
+# Goals of a goal environment: small networks that learn fast, a long view, goals that the same episode reached later
+PURSUING: dict[str, Any] = {
+    "steps": 100_000,
+    "hidden": (128, 128),
+    "learning_rate": (1e-3,),
+    "random_steps": 3_000,
+    "discount": 0.998,
+    "initial_alpha": 0.1,
+    "evaluate_episodes": 25,
+    "sigma": sixth_of_range,
+    "relabel_state": "later",
+    "relabel_fraction": (0.8,),
+}
+
+
 def _displacement(goals: Callable, posterior: str, prior: str, learned: str, **rest: Any) -> Method:
     """LSD, METRA and CSF: goals are directions in which φ(s) is to move."""
     fields: dict[str, Any] = {"space": "unit sphere", "goal_dim": 2, "goal_dim_min": 2, "defaults": STANDARD, **rest}
@@ -107,6 +129,8 @@ METHODS = {
         goal_dim=None,
         spectral=False,
         of_places=GOING,
+        # beyond σ the reward is linear in the distance, so that a detour around a wall pays
+        of_goal_envs={**PURSUING, "posterior": "state-huber"},
     ),
     "agcrl": Method(
         states,
@@ -119,6 +143,7 @@ METHODS = {
         goal_dim=None,
         spectral=False,
         posterior_rate=5.0,
+        of_goal_envs=PURSUING,
     ),
     "lingcrl": Method(
         _sized(cube),

@@ -18,17 +18,6 @@ from vgcrl.training.fields import LARGEST, flag
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
-# Of goal environments: small networks that learn fast, a long view; goals that the same episode reached later
-GOAL_ENVS: dict[str, Any] = {
-    "steps": 100_000,
-    "hidden": (128, 128),
-    "learning_rate": (1e-3,),
-    "random_steps": 3_000,
-    "discount": 0.998,
-    "initial_alpha": 0.1,
-    "evaluate_episodes": 25,
-}
-HINDSIGHT: dict[str, Any] = {"relabel_state": "later", "relabel_fraction": (0.8,)}
 CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
 PICTURES = 100_000  # of observations that are pictures, so many are kept unless told
 Values = dict[str, Any]  # name of an option -> its value
@@ -41,6 +30,7 @@ def resolve(given: Options) -> Config:
     row, method = find(always["env"]), METHODS[always["method"]]
     usual = row.sizes | method.defaults | (method.of_bodies if "positions" in row.options else {})
     usual |= method.of_places if given.get("positions") and "positions" in row.options else {}
+    usual = _fitting(usual, given, method)
     engine = _engine(usual | always, row)
     env_options = _env_options(given, usual, always["env"], row, engine)
     values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}
@@ -117,17 +107,21 @@ def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> tuple[int,
 
 
 def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec) -> Values:
-    """Of goal environments whose goals are pursued as states: the scale of q is a sixth of the goals' range, and beyond
-    it the reward is linear in the distance, so that a detour around a wall pays."""
-    if not spec.goal or not method.bounded or _without_range(spec, spec.goal):
+    """Of the method in goal environments whose goals have a range, where they are not given."""
+    if not spec.goal or _without_range(spec, spec.goal):
         return {}
-    width = sum(spec.high[i] - spec.low[i] for i in spec.goal) / len(spec.goal)
-    usual = GOAL_ENVS | {"sigma": float(f"{width / 6:.2g}")}
-    if given.get("relabel") != "none":
-        usual |= HINDSIGHT
-    if "state-huber" in method.posteriors and given.get("critic") != "successor":
-        usual |= {"posterior": "state-huber"}
-    return {name: x for name, x in usual.items() if name not in given}
+    usual = {name: x(spec) if callable(x) else x for name, x in method.of_goal_envs.items()}
+    return {name: x for name, x in _fitting(usual, given, method).items() if name not in given}
+
+
+def _fitting(usual: Values, given: Options, method: Method) -> Values:
+    """Defaults without those that do not go with what is given, or with the other posteriors of a row made from one."""
+    posterior, unfit = usual.get("posterior"), set()
+    if given.get("relabel") == "none":
+        unfit |= {"relabel_state", "relabel_fraction"}
+    if posterior not in method.posteriors or (given.get("critic") == "successor" and posterior not in LINEAR):
+        unfit |= {"posterior"}
+    return {name: x for name, x in usual.items() if name not in unfit}
 
 
 def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
