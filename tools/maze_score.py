@@ -1,7 +1,7 @@
 """How often a policy reaches the goals that a goal environment asks for, and how far from them it ends.
 
-The same 50 episodes for whoever has `predict` as stable-baselines3 has it: `tools/sb3_maze.py` asks after each part of its
-training, and `python tools/maze_score.py RUN results/mazes/NAME.json` adds the policies of a run of vgcrl to its file.
+The same 50 episodes for whoever has `predict` as stable-baselines3 has it: `tools/sb3_maze.py` asks as it trains, and
+`python tools/maze_score.py RUN results/mazes/NAME.json` adds the policies of a run of vgcrl to its file.
 """
 
 import json
@@ -19,7 +19,7 @@ FIRST_SEED = 1_000_000  # of the environments' starts and goals
 
 
 def score(predict: Callable[..., Any], env_id: str) -> dict[str, float]:
-    """Shares of episodes with success, at any step and at the end; mean distance of the goal at first and at the end."""
+    """Shares of episodes with success, at any step and at the end; mean distance of goals at first and at the end."""
     gymnasium.register_envs(gymnasium_robotics)
     envs = [gymnasium.make(env_id) for _ in range(EPISODES)]
     seen = [env.reset(seed=FIRST_SEED + i)[0] for i, env in enumerate(envs)]
@@ -34,8 +34,8 @@ def score(predict: Callable[..., Any], env_id: str) -> dict[str, float]:
             running[i] = not (terminated or truncated)
     for env in envs:
         env.close()
-    rates = {"env_success": ever.mean(), "env_success_end": end.mean()}
-    return {k: float(x) for k, x in {**rates, "start_distance": first.mean(), "end_distance": distances(seen).mean()}.items()}
+    found = {"env_success": ever, "env_success_end": end, "start_distance": first, "end_distance": distances(seen)}
+    return {name: float(x.mean()) for name, x in found.items()}
 
 
 def distances(seen: list[dict[str, np.ndarray]]) -> np.ndarray:

@@ -1,7 +1,7 @@
 """SAC with HER of stable-baselines3 on a goal environment, in a file like those of tools/keep_run.py.
 
-`python tools/sb3_maze.py ENV STEPS EVERY SEED OUT`: steps in all, and between evaluations as `tools/maze_score.py` has them.
-It needs stable-baselines3 and gymnasium-robotics.
+`python tools/sb3_maze.py ENV STEPS EVERY SEED OUT`: steps in all, and between evaluations by `tools/maze_score.py`. It
+needs stable-baselines3 and gymnasium-robotics.
 """
 
 import json
