@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+import vgcrl
 from vgcrl.cli import COMMANDS, main
 from vgcrl.cli.plain_help import plain_help, read_plain_help
 from vgcrl.training.config import FIELDS
@@ -14,6 +15,7 @@ from vgcrl.training.option_groups import GROUPS
 
 WITHOUT_JAX = """
 import sys
+import vgcrl
 from vgcrl.cli import main
 try:
     main(sys.argv[1:])
@@ -34,6 +36,12 @@ def helped(capsys, *words):
 def test_help_does_not_wait_for_jax(words):
     done = subprocess.run([sys.executable, "-c", WITHOUT_JAX, *words, "--help"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_version_is_the_package_s(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"vgcrl {vgcrl.__version__}\n"
 
 
 def test_plain_help_is_as_the_options_say():

@@ -23,7 +23,7 @@ HELP = ("-h", "--help")
 def parse(arguments: list[str]) -> argparse.Namespace:
     if not arguments:
         raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}")
-    if arguments[0] not in HELP:
+    if arguments[0] not in (*HELP, "--version"):
         one_of("command", arguments[0], COMMANDS)
     for word in arguments:
         if re.fullmatch("--[a-z-]+=--", word):  # which argparse takes for the end of the options

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import vgcrl
 from vgcrl.cli.plain_help import PLAIN, read_plain_help
 from vgcrl.errors import UsageError
 from vgcrl.training.fields import EPISODES, LARGEST, HelpLine, Kind, flag, kind_of
@@ -296,6 +297,9 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
     """Of all commands. Options that take JAX to know are added for the command asked for, or all if none is; `usual`
     are those of `train` unless told."""
     top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
+    top.add_argument(
+        "--version", action="version", version=f"vgcrl {vgcrl.__version__}", help="print the version and exit"
+    )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, (help, add) in ADDED.items():
         made = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
