@@ -123,8 +123,9 @@ def method_page(name: str) -> str:
 
 
 def options_text(options: dict[str, Any]) -> str:
-    shown = {key: (x.__doc__ or "").partition(",")[0].lower() if callable(x) else x for key, x in options.items()}
-    return ", ".join(f"`{key}={x}`" for key, x in shown.items())
+    """Option by option; a default that depends on the environment as its function says."""
+    said = {key: (x.__doc__ or "").partition(",")[0].lower() for key, x in options.items() if callable(x)}
+    return ", ".join(f"`{key}`: {said[key]}" if key in said else f"`{key}={x}`" for key, x in options.items())
 
 
 def home(readme: str) -> str:
@@ -150,7 +151,7 @@ def results_index() -> str:
     for path in sorted((ROOT / "results").glob("*/result.json")):
         result = json.loads(path.read_text())
         verdicts = [claim["verdict"] for claim in result["claims"]]
-        told = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+        told = ", ".join(f"{verdicts.count(v)} {v}" for v in sorted(set(verdicts), key=lambda v: (v != "holds", v)))
         found.append([f"[{result['title']}]({path.parent.name}.md)", told, f"`vgcrl reproduce {path.parent.name}`"])
     known = {path.parent.name for path in (ROOT / "results").glob("*/result.json")}
     others = [path.name for path in folders() if path.name not in known]
@@ -165,7 +166,33 @@ def results_page(folder: Path) -> str:
     report = folder / "README.md"
     if report.exists():
         return re.sub(r"\]\(([\w./-]+\.png)\)", rf"]({folder.name}/\1)", report.read_text())
-    return f"# {folder.name}\n\n" + "\n\n".join(run_section(path) for path in sorted(folder.glob("*.json")))
+    paths = sorted(folder.glob("*.json"))
+    return f"# {folder.name}\n\n{side_by_side(paths)}" + "\n\n".join(run_section(path) for path in paths)
+
+
+def own_goals(found: dict[str, Any]) -> str:
+    """What tools/maze_score.py found of each seed."""
+    heads = [key for key in found["seeds"][0] if key != "seed"]
+    body = [[str(seed["seed"]), *(f"{seed[key]:.3g}" for key in heads)] for seed in found["seeds"]]
+    names = [SHOWN.get(key, key.replace("_", " ")) for key in heads]
+    return f"{found['episodes']} episodes after {found['step']:,} steps:\n\n{table(['seed', *names], body)}"
+
+
+def side_by_side(paths: list[Path]) -> str:
+    """Runs that tell the environment's own success, step by step: those whose names begin alike in one table."""
+    runs: dict[str, dict[str, dict[int, str]]] = {}
+    for path in paths:
+        for evaluation in json.loads(path.read_text()).get("evaluations", []):
+            for seed in (seed for seed in evaluation["seeds"] if seed.get("env_success") is not None):
+                columns = runs.setdefault(path.stem.partition("-")[0], {})
+                column = columns.setdefault(f"{path.stem}, seed {seed['seed']}", {})
+                column[evaluation["step"]] = f"{seed['env_success']:.2f}"
+    found = []
+    for name, columns in runs.items():
+        steps = sorted({step for column in columns.values() for step in column})
+        body = [[f"{step:,}", *(column.get(step, "") for column in columns.values())] for step in steps]
+        found.append(f"## {name}: goals reached\n\n{table(['steps', *columns], body)}\n\n")
+    return "".join(found)
 
 
 def run_section(path: Path) -> str:
@@ -178,6 +205,8 @@ def run_section(path: Path) -> str:
         each = [(how, seed, row) for how, rows in run["arrivals"].items() for seed, row in zip(run["seeds"], rows, strict=True)]
         body = [[how, str(seed), *(f"{row[key]:.3f}" for key in heads)] for how, seed, row in each]
         return f"{text}\n{run['task']}:\n\n{table(['policy', 'seed', *heads], body)}\n"
+    if "own_goals" in run:
+        return f"{text}\n{own_goals(run['own_goals'])}\n"
     if "evaluations" not in run:
         return text
     last = run["evaluations"][-1]

@@ -8,7 +8,8 @@ from vgcrl.errors import UsageError, need_report
 def report(*folders: str | Path, out: str | Path | None = None) -> Path:
     """One self-contained HTML file about run folders or results of experiments: `report.html` in the first unless told.
 
-    >>> vgcrl.report("runs/diayn-pointmass", "runs/gcrl-pointmass", out="both.html")
+    Examples:
+        >>> vgcrl.report("runs/diayn-pointmass", "runs/gcrl-pointmass", out="both.html")
     """
     need_report("report")
     if not folders:

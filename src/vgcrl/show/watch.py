@@ -28,7 +28,8 @@ def explore(run: str | Path, *, out: str | Path | None = None, open: bool = Fals
     that comes with the package, unless told. `open` shows it in the browser. `noise`: whether it acts with the noise of
     training when the page opens; unless told as the policy is meant to.
 
-    >>> vgcrl.explore("runs/diayn-pointmass", open=True)
+    Examples:
+        >>> vgcrl.explore("runs/diayn-pointmass", open=True)
     """
     modules.import_plugins()
     folder, path, facts = folder_of(run), None if out is None else Path(out), {}

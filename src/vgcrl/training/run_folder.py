@@ -42,7 +42,8 @@ class Run(NamedTuple):
         """Every number of every evaluation, a row per step and run: a pandas DataFrame, or without pandas a list of
         dicts.
 
-        >>> run.history().query("seed == 0").plot("step", "F")
+        Examples:
+            >>> run.history().query("seed == 0").plot("step", "F")
         """
         rows = history.rows(self.metrics)
         try:
@@ -54,7 +55,8 @@ class Run(NamedTuple):
     def plot(self, metric: str = "F") -> Any:
         """A metric over environment steps, a line per run, as a matplotlib Figure.
 
-        >>> run.plot("lgr_z").savefig("lgr_z.png")
+        Examples:
+            >>> run.plot("lgr_z").savefig("lgr_z.png")
         """
         return history.figure(history.rows(self.metrics), metric)
 

@@ -20,7 +20,8 @@ from vgcrl.use.policy import Policy, policy_of
 def make(env: Any = "pointmass", *, env_kwargs: dict[str, Any] | None = None, **options: Unpack[TrainOptions]) -> Any:
     """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment.
 
-    >>> env = vgcrl.make("windy-pointmass", dims=2, wind=(40, 0))
+    Examples:
+        >>> env = vgcrl.make("windy-pointmass", dims=2, wind=(40, 0))
     """
     config = resolve(to_options({"env": env, "env_kwargs": env_kwargs, **options}))
     if config.native:
@@ -44,19 +45,26 @@ def train(
     wandb: str | None = None,
     **options: Unpack[TrainOptions],
 ) -> Run:
-    """Train `method`, a row of `vgcrl list methods`, and save it in a folder.
+    """Train a method and save it in a folder.
 
-    env: a name of `vgcrl list envs`, any Gymnasium id, a class, a function that makes one, or what gymnasium.make
-        returned; `env_kwargs` are its arguments.
-    steps: environment steps of each run; seeds: how many runs, trained together. Unless told as the environment has it.
-    out: the folder, which must be new or empty; unless told runs/METHOD-ENV.
-    callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); what returns True stops
-        training there, saved, and `resume` goes on.
-    stop_when: stops in the same way, e.g. "lgr_z>=0.95". wandb: a project of Weights & Biases to log to as well.
-    options: those of `vgcrl train`, with underscores. Knobs take a number or several, one run each.
+    Args:
+        method: a row of `vgcrl list methods`.
+        env: a name of `vgcrl list envs`, any Gymnasium id, a class, a function that makes one, or what gymnasium.make
+            returned.
+        env_kwargs: arguments of that environment.
+        steps: environment steps of each run; unless told as the environment has it.
+        seeds: how many runs, trained together; unless told as the environment has it.
+        out: the folder, which must be new or empty; unless told runs/METHOD-ENV.
+        quiet: print nothing.
+        callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); what returns True stops
+            training there, saved, and `resume` goes on.
+        stop_when: stops in the same way, e.g. "lgr_z>=0.95".
+        wandb: a project of Weights & Biases to log to as well.
+        options: those of `vgcrl train`, with underscores. Knobs take a number or several, one run each.
 
-    >>> run = vgcrl.train("gcrl", env="pointmass", steps=50_000, seeds=2, relabel="her")
-    >>> run.last["mean"]["lgr_z"]
+    Examples:
+        >>> run = vgcrl.train("gcrl", env="pointmass", steps=50_000, seeds=2, relabel="her")
+        >>> run.last["mean"]["lgr_z"]
     """
     given = {"method": method, "env": env, "env_kwargs": env_kwargs, "steps": steps, "seeds": seeds, **options}
     asked, folder = to_options(given), None if out is None else Path(out)
@@ -77,7 +85,8 @@ def resume(
 
     callback, stop_when and wandb are those of `train`; at Weights & Biases it is a run of its own.
 
-    >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
+    Examples:
+        >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
     """
     modules.import_plugins()
     folder = Path(run)
@@ -90,10 +99,14 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure a run on held-out episodes: what `vgcrl evaluate --json` prints, as a dict.
 
-    episodes: of each run; unless told, as many as its own evaluations had. targets: a file of states for LGR(s).
-    noise: act with the noise of training, not by the mode of the policy.
+    Args:
+        run: its folder.
+        episodes: of each run; unless told, as many as its own evaluations had.
+        targets: a file of states for LGR(s).
+        noise: act with the noise of training, not by the mode of the policy.
 
-    >>> vgcrl.evaluate("runs/gcrl-pointmass", episodes=200)["mean"]["lgr_s"]
+    Examples:
+        >>> vgcrl.evaluate("runs/gcrl-pointmass", episodes=200)["mean"]["lgr_s"]
     """
     modules.import_plugins()
     return evaluate_run(folder_of(run), episodes, None if targets is None else Path(targets), _say, noise)
@@ -109,8 +122,9 @@ def load(run: str | Path, seed: int | None = None) -> Policy:
     `run` may also be the name of a policy that comes with the package: see `vgcrl list policies`. An environment of
     your own that is not installed is not imported because the run names it: import its module first.
 
-    >>> policy = vgcrl.load("runs/gcrl-pointmass", seed=1)
-    >>> policy.act(obs, goal_state=target)
+    Examples:
+        >>> policy = vgcrl.load("runs/gcrl-pointmass", seed=1)
+        >>> policy.act(obs, goal_state=target)
     """
     modules.import_plugins()
     folder = folder_of(run)

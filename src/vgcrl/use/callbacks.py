@@ -18,7 +18,8 @@ BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
 def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
     """A callback of `train` that stops where the mean of a metric over seeds has come so far.
 
-    >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
+    Examples:
+        >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
     """
     if (at_least is None) == (at_most is None):
         raise UsageError("stop_when takes one bound; valid: at_least=... or at_most=...")

@@ -96,9 +96,10 @@ def compile(
 ) -> CompiledTraining:
     """`method` with the options of `vgcrl.train`, ready to be trained step by step; nothing is written.
 
-    >>> program = vgcrl.compile("diayn", env="pointmass", seeds=2)
-    >>> state = program.advance(program.init(), 100)
-    >>> program.evaluate(state)["mean"]["F"]
+    Examples:
+        >>> program = vgcrl.compile("diayn", env="pointmass", seeds=2)
+        >>> state = program.advance(program.init(), 100)
+        >>> program.evaluate(state)["mean"]["F"]
     """
     given = {"method": method, "env": env, "env_kwargs": env_kwargs, "steps": steps, "seeds": seeds, **options}
     return CompiledTraining(resolve(to_options(given)))

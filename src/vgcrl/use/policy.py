@@ -20,10 +20,11 @@ class Policy:
     `noise` says whether it is meant to act with noise, as some policies that come with the package are; they too act
     without it unless told.
 
-    >>> policy = vgcrl.load("runs/gcrl-pointmass")
-    >>> policy.act(obs, goal_state=target)                          # (action,)
-    >>> policy.act(batch_of_obs, z=[0.5, -0.5])                     # (batch, action)
-    >>> policy.act(obs, goal_state=target, deterministic=False)     # with the noise that it was trained with
+    Examples:
+        >>> policy = vgcrl.load("runs/gcrl-pointmass")
+        >>> policy.act(obs, goal_state=target)                          # (action,)
+        >>> policy.act(batch_of_obs, z=[0.5, -0.5])                     # (batch, action)
+        >>> policy.act(obs, goal_state=target, deterministic=False)     # with the noise that it was trained with
     """
 
     def __init__(self, program: Program, runs: RunState, index: int, noise: bool = False):
@@ -141,7 +142,8 @@ class Policy:
         """As stable-baselines3 has it, for goal environments: the action for the desired goal in a dict of observation,
         achieved_goal and desired_goal, and no state; `deterministic` and `rng` are those of `act`.
 
-        >>> action, _ = policy.predict(obs)
+        Examples:
+            >>> action, _ = policy.predict(obs)
         """
         target = self._joined(observation, "desired_goal")
         return self.act(observation, goal_state=target, deterministic=deterministic, rng=rng), None

@@ -32,8 +32,9 @@ def _claim(kind: str, name: str, taken: bool, module: str) -> None:
 def register_method(name: str, method: Method) -> None:
     """A row of `vgcrl list methods`.
 
-    >>> row = METHODS["gcrl"]._replace(posteriors=("state-huber",))
-    >>> vgcrl.register_method("robust-gcrl", row)  # then: vgcrl train robust-gcrl --import my_module
+    Examples:
+        >>> row = METHODS["gcrl"]._replace(posteriors=("state-huber",))
+        >>> vgcrl.register_method("robust-gcrl", row)  # then: vgcrl train robust-gcrl --import my_module
     """
     if not isinstance(method, Method):
         raise UsageError(f"method {name!r} is a {type(method).__name__}; valid: a vgcrl.objective.methods.Method")
@@ -47,7 +48,8 @@ def register_posterior(name: str, build: Callable[..., Any], *, linear: int | No
     `linear` says that log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), with so many features more than a goal has dimensions, so that
     successor features can serve it; `sigma` that the option of that name applies.
 
-    >>> vgcrl.register_posterior("laplace", lambda key, build: Laplace(build.sigma), sigma=True)
+    Examples:
+        >>> vgcrl.register_posterior("laplace", lambda key, build: Laplace(build.sigma), sigma=True)
     """
     if not callable(build):
         raise UsageError(f"posterior {name!r} is a {type(build).__name__}; valid: a function of a key and a Build")
@@ -61,7 +63,8 @@ def register_posterior(name: str, build: Callable[..., Any], *, linear: int | No
 def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
     """An environment by a short name: a class or function that makes a Gymnasium one, or a row of `vgcrl.envs.ENVS`.
 
-    >>> vgcrl.register_env("harbour", lambda wind=0.0: Harbour(wind))  # vgcrl train --env harbour --env-arg wind=0.1
+    Examples:
+        >>> vgcrl.register_env("harbour", lambda wind=0.0: Harbour(wind))  # train --env harbour --env-arg wind=0.1
     """
     if not callable(make) and not isinstance(make, EnvRow):
         raise UsageError(f"environment {name!r} is a {type(make).__name__}; valid: a class, a function or an EnvRow")

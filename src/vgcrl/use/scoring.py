@@ -30,7 +30,8 @@ def lgr(
     `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
     `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes early, or those without a limit.
 
-    >>> vgcrl.lgr(lambda obs, z: model.predict(obs)[0], encoder, gymnasium.make("Pendulum-v1"), targets)
+    Examples:
+        >>> vgcrl.lgr(lambda obs, z: model.predict(obs)[0], encoder, gymnasium.make("Pendulum-v1"), targets)
     """
     if dims is not None and not len(dims):
         raise ValueError("dims are empty: give at least one, or None for all")
