@@ -9,6 +9,7 @@ import ast
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -195,11 +196,17 @@ def side_by_side(paths: list[Path]) -> str:
     return "".join(found)
 
 
+def command(line: str) -> str:
+    """As one copies it, in lines that fit."""
+    lines = textwrap.wrap(line, 84, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
+    return "```\n" + " \\\n".join(lines) + "\n```"
+
+
 def run_section(path: Path) -> str:
     """One file of a run: its command, and the last evaluation of each seed."""
     run = json.loads(path.read_text())
     facts = "\n".join(f"- {key}: {run[key]}" for key in ("hardware", "device", "remark") if key in run)
-    text = f"## {path.stem}\n\n" + (f"`{run['command']}`\n\n{facts}\n" if "command" in run else "")
+    text = f"## {path.stem}\n\n" + (f"{command(run['command'])}\n\n{facts}\n" if "command" in run else "")
     if "arrivals" in run:
         heads = list(next(iter(run["arrivals"].values()))[0])
         each = [(how, seed, row) for how, rows in run["arrivals"].items() for seed, row in zip(run["seeds"], rows, strict=True)]
