@@ -17,7 +17,7 @@ import vgcrl
 from tiny import TINY, flags
 from untrained import untrained
 from vgcrl.cli import main
-from vgcrl.envs import bodies, find, gymnasium_engine
+from vgcrl.envs import bodies, contract, find, gymnasium_engine
 from vgcrl.envs.contract import Broken, generator
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError, install
@@ -252,6 +252,25 @@ def test_an_environment_broken_at_reset(monkeypatch):
 def test_refusals(name, words):
     name = f"foreign_envs:{name}-v0"
     one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0), f"--env {name} ", *words)
+
+
+def test_a_fault_in_an_installed_package_is_told_with_its_place(tmp_path, monkeypatch):
+    """The innermost line of the package, not of Gymnasium, which called it; the user's own where there is one."""
+    site = str(tmp_path)
+    monkeypatch.setattr(contract, "INSTALLED", (site,))
+    monkeypatch.setattr(contract, "OTHERS", (site,))
+    monkeypatch.setattr(contract, "MAKERS", (f"{site}/gymnasium/",))
+    sources = {f"{site}/gymnasium/make.py": "\n\nrun(rest)", f"{site}/arms/mesh.py": "\nassert not rest, rest"}
+
+    def run(files):
+        exec(compile(sources[files[0]], files[0], "exec"), {"run": run, "rest": files[1:]})
+
+    with pytest.raises(AssertionError) as found:
+        run([f"{site}/gymnasium/make.py", f"{site}/arms/mesh.py", "end"])
+    assert contract.place_of(found.value).startswith(f" at {__file__}:")
+    monkeypatch.setattr(contract, "OTHERS", (site, __file__))
+    assert contract.place_of(found.value) == f" at {site}/arms/mesh.py:2"
+    assert contract.told(AssertionError()) == "AssertionError"
 
 
 def test_a_range_that_is_a_point_is_no_range_for_goals():

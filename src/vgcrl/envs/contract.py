@@ -20,8 +20,11 @@ from jax import Array
 from vgcrl.errors import Broken
 from vgcrl.objective.types import EnvSpec, Step
 
-# Of a traceback, code that is not the user's: Python's, of installed packages, ours, and what has no file.
-OTHERS = (*(sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[1]), "<")
+# Of a traceback, code that is not the user's: of installed packages, Python's, ours, and what has no file.
+INSTALLED = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+OURS = str(Path(__file__).parents[1])
+OTHERS = (*INSTALLED, sysconfig.get_path("stdlib"), OURS, "<")
+MAKERS = (OURS, *(f"{path}/gymnasium/" for path in INSTALLED))  # which call what is at fault
 
 
 def cores() -> int:
@@ -64,13 +67,16 @@ class GoalEnvs(HostEnvs, Protocol):
 
 def told(error: BaseException) -> str:
     """An exception in one line."""
-    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0].removesuffix(": ")
 
 
 def place_of(error: BaseException) -> str:
-    """Where in the user's own code, as ` at FILE:LINE`: the innermost frame outside Python and installed packages."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(OTHERS)]
-    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    """Where, as ` at FILE:LINE`: the innermost frame of the user's own code, else of an installed package's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(OTHERS)]
+    theirs = [x for x in frames if x.filename.startswith(INSTALLED) and not x.filename.startswith(MAKERS)]
+    found = own or theirs
+    return f" at {found[-1].filename}:{found[-1].lineno}" if found else ""
 
 
 def broken(name: str, error: BaseException) -> Broken:
