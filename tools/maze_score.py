@@ -43,14 +43,15 @@ def distances(seen: list[dict[str, np.ndarray]]) -> np.ndarray:
 
 
 def main(run: Path, out: Path) -> None:
-    import vgcrl
+    from vgcrl.training.trainer import restore
+    from vgcrl.use.policy import policy_of
 
     record = json.loads(out.read_text())
-    env_id = record["config"]["env"]
-    scores = [{"seed": s, **score(vgcrl.load(run, seed=s).predict, env_id)} for s in record["seeds"]]
-    record["own_goals"] = {"step": record["evaluations"][-1]["step"], "episodes": EPISODES, "seeds": scores}
+    program, runs, counters = restore(run, print)
+    scores = [{"seed": s, **score(policy_of(program, runs, s).predict, program.config.env)} for s in record["seeds"]]
+    record["own_goals"] = {"step": counters["step"], "episodes": EPISODES, "seeds": scores}
     out.write_text(json.dumps(record, indent=1) + "\n")
-    print(*scores, sep="\n")
+    print(counters, *scores, sep="\n")
 
 
 if __name__ == "__main__":

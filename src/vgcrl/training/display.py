@@ -40,7 +40,9 @@ class Display:
         self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s {what}")
 
     def evaluated(self, step: int, mean: dict[str, float]) -> None:
-        self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}"
+        own = mean.get("env_success")
+        succeeded = "" if own is None else f" env success {own:.2f}"
+        self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}{succeeded}"
         self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s {self._text}")
         if self._plain:
             left = max(0, self._total - step) / self._speed if self._speed else math.nan

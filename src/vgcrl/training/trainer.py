@@ -59,7 +59,7 @@ def _note_idle(program: Program, display: Display) -> None:
 
 def _note_collecting(config: Config, display: Display) -> None:
     """What happens before anything is learned, where that takes a while."""
-    if config.random_steps >= LONG:
+    if config.random_steps >= LONG or not config.native:
         display.note(f"compiling, then collecting {config.random_steps:,} random steps before learning")
 
 
