@@ -36,7 +36,7 @@ from vgcrl.training.run_folder import (
     write_error,
 )
 
-LONG = 10_000  # random steps that are worth a word
+LONG, LONG_ON_HOST = 10_000, 1_000  # random steps that are worth a word
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 
 
@@ -59,7 +59,7 @@ def _note_idle(program: Program, display: Display) -> None:
 
 def _note_collecting(config: Config, display: Display) -> None:
     """What happens before anything is learned, where that takes a while."""
-    if config.random_steps >= LONG or not config.native:
+    if config.random_steps >= (LONG if config.native else LONG_ON_HOST):
         display.note(f"compiling, then collecting {config.random_steps:,} random steps before learning")
 
 
