@@ -197,9 +197,10 @@ def side_by_side(paths: list[Path]) -> str:
 
 
 def command(line: str) -> str:
-    """As one copies it, in lines that fit."""
-    lines = textwrap.wrap(line, 84, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
-    return "```\n" + " \\\n".join(lines) + "\n```"
+    """As one copies it, in lines that fit; an option stays with its value."""
+    joined = re.sub(r"(--\S+) (?!--)", "\\1\0", line)
+    lines = textwrap.wrap(joined, 84, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
+    return "```\n" + " \\\n".join(lines).replace("\0", " ") + "\n```"
 
 
 def run_section(path: Path) -> str:
