@@ -61,7 +61,8 @@ def film(
     unless told; tour: one body pursues them one after the other. noise: whether it acts with the noise of training,
     unless told as the policy is meant to. tensorboard: also among the images of the run's events, where it is a .gif.
 
-    >>> vgcrl.film("ant-place", goals=[(4, 0), (0, 4)])
+    Examples:
+        >>> vgcrl.film("ant-place", goals=[(4, 0), (0, 4)])
     """
     need_report("film")
     from vgcrl.show import film as films
