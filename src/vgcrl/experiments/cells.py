@@ -164,9 +164,8 @@ def describe(
 ) -> Cell:
     """`rows` are what the last evaluation said of each run, `lines` all those on the way."""
     rows, history = with_replay(rows), [with_replay(line["seeds"]) for line in lines]
-    names = [
-        name for name in KEPT if history[0][0][name] is not None
-    ]  # that the environment has; all are numbers at first
+    # That the environment has, as it was when training began: all are numbers at first.
+    names = [name for name in KEPT if history[0][0].get(name) is not None]
     reported = [columns(each, config.seeds, names) for each in history]
     return {
         "program": job.name,
