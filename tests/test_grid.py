@@ -446,6 +446,20 @@ def test_a_stopped_program_that_had_diverged_keeps_its_metrics(uninterrupted, tm
     )
 
 
+def test_a_run_from_before_a_metric_was_measured_is_described(uninterrupted, small, tmp_path):
+    job = grid.jobs(discrete.GRID, Request(quick=True))[0]
+    target = shutil.copytree(uninterrupted / "discrete-quick" / "runs" / job.name, cells.run_path(tmp_path, job))
+    lines = logs.read_lines(target / "metrics.jsonl")
+    for line in lines:
+        for numbers_of in (*line["seeds"], *(group["mean"] for group in (line, *line.get("settings", ())))):
+            del numbers_of["success_1"]
+    (target / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    cells.write_unfinished(tmp_path, job)
+    final = cells.read(tmp_path, job, unfinished=True)["final"]
+    assert "F" in final
+    assert "success_1" not in final
+
+
 def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, small, tmp_path, capsys, monkeypatch):
     """As one trained on another machine, whose checkpoints stayed there."""
     for source in (uninterrupted / "discrete-quick" / "runs").iterdir():
