@@ -676,6 +676,7 @@ def test_the_committed_tables_are_those_of_the_committed_cells(name):
         (["discrete", "--updates-per-step", "0"], "--updates-per-step 0 is out of range"),
         (["windy", "--updates-per-step", "1"], "--updates-per-step does not apply to windy"),
         (["windy", "--env", "Ant"], "--env does not apply to windy"),
+        (["windy", "--engine", "warp"], "--engine warp does not run windy-pointmass; valid: auto, jax"),
         (["spectral", "--dry-run"], "valid with: discrete, continuous"),
         (["all", "--goal-dim", "10"], "--goal-dim does not apply to windy"),
     ],

@@ -1,8 +1,9 @@
-"""JaxGCRL's task for a run whose goals are places: targets 10 m away all around, episodes of 1000 steps of 0.05 s.
+"""JaxGCRL's task for a run whose goals are places: targets 10 m away all around, episodes of 1000 steps.
 
-python tools/go_there.py RUN [--targets 48] > FILE.json
+python tools/go_there.py RUN [--targets 48] [--away 10] > FILE.json
 
-Physics are MuJoCo's own. Arrivals are told twice: of the policy without noise, and with the noise it was trained with.
+Physics are MuJoCo's own. A body that falls is left lying, also where episodes of its training ended with a fall.
+Arrivals are told twice: of the policy without noise, and with the noise it was trained with.
 """
 
 import argparse
@@ -21,13 +22,14 @@ from vgcrl.training import summary, trainer
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.use.policies import train_command
 
-STEPS, AWAY = 1000, 10.0
+STEPS = 1000
 
 
 def walk(program: Program, runs: RunState, targets: jax.Array, noise: float) -> np.ndarray:
     """Places at every step, (run, step, target, place)."""
     config, agent = program.config, program.parts.agent
-    envs = dataclasses.replace(config, horizon=STEPS).build_host_envs(config.runs, len(targets))
+    lying = {"terminate": False} if config.terminate else {}
+    envs = dataclasses.replace(config, horizon=STEPS, **lying).build_host_envs(config.runs, len(targets))
     keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(1), config.runs)))
     rng = np.random.default_rng(0)
 
@@ -50,19 +52,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--targets", type=int, default=48)
+    parser.add_argument("--away", type=float, default=10.0, help="metres [10]")
     args = parser.parse_args()
     program, runs, counters = trainer.restore(args.run, lambda text: None)
     angle = 2 * np.pi * np.arange(args.targets) / args.targets
-    targets = AWAY * np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+    targets = args.away * np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
     found: dict[str, Any] = {}
     for name, noise in (("without noise", 0.0), ("with noise", 1.0)):
         paths = walk(program, policy(program.config, runs), jnp.asarray(targets), noise)
         found[name] = [places.arrivals(path, targets) for path in paths]
     record = {
-        "command": f"python tools/go_there.py RUN --targets {args.targets}",
+        "command": f"python tools/go_there.py RUN --targets {args.targets} --away {args.away:g}",
         "trained": train_command(program.config),
         "steps": counters["step"],
-        "task": f"{args.targets} targets {AWAY:g} m away all around, {STEPS} steps, engine {program.config.engine}",
+        "task": f"{args.targets} targets {args.away:g} m away all around, {STEPS} steps, engine {program.config.engine}",
         "versions": summary.versions(),
         "seeds": program.seeds.tolist(),
         "arrivals": found,

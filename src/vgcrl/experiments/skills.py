@@ -69,8 +69,9 @@ def standing_still(config: Config) -> float:
 
 
 def row(run: Path) -> list[str]:
-    last = logs.read_lines(run / "metrics.jsonl")[-1]
-    return [run_folder.read_config(run).method, *(with_interval(last["mean"][k], last["ci95"][k]) for k in COLUMNS)]
+    last, config = logs.read_lines(run / "metrics.jsonl")[-1], run_folder.read_config(run)
+    measured = (with_interval(last["mean"][k], last["ci95"][k]) for k in COLUMNS)
+    return [config.method, *measured, config.engine]
 
 
 def title(group: dict[str, Path]) -> str:
@@ -106,13 +107,14 @@ def draw_paths(axis: Axes, run: Path) -> None:
         line = (path[:, i, 0], path[:, i, 1]) if path.shape[-1] == 2 else (seconds, path[:, i, 0])
         axis.plot(*line, color=colour(np.asarray(z[i]), i), linewidth=0.8)
     if path.shape[-1] == 2:
-        axis.set_aspect("equal", adjustable="datalim")
+        axis.set_aspect("equal")
 
 
 def paths(env: str, group: dict[str, Path]) -> Figure:
+    """All on one scale, so that a pose is seen to be one."""
     columns = min(4, len(group))
     lines = -(-len(group) // columns)
-    figure, axes = subplots(lines, columns, figsize=(3.2 * columns, 3 * lines), squeeze=False)
+    figure, axes = subplots(lines, columns, figsize=(3.2 * columns, 3 * lines), squeeze=False, sharex=True, sharey=True)
     for axis, (name, run) in zip(axes.flat, group.items(), strict=False):
         draw_paths(axis, run)
         axis.set_title(name, fontsize=10)
@@ -130,7 +132,7 @@ def compare(found: dict[str, Path]) -> Outcome:
         env, _, name = key.partition("-")
         groups.setdefault(env, {})[name] = run
     said = [claim for env, group in groups.items() for claim in claims(env, group)]
-    head = ["method", *COLUMNS.values()]
+    head = ["method", *COLUMNS.values(), "simulator"]
     tables = {title(group): Table(head, [row(r) for r in group.values()]) for group in groups.values()}
     return Outcome(said, tables, {f"Paths of skills, {env}": paths(env, group) for env, group in groups.items()})
 
