@@ -164,11 +164,11 @@ def results_index() -> str:
 
 
 def results_page(folder: Path) -> str:
-    report = folder / "README.md"
-    if report.exists():
-        return re.sub(r"\]\(([\w./-]+\.png)\)", rf"]({folder.name}/\1)", report.read_text())
-    paths = sorted(folder.glob("*.json"))
-    return f"# {folder.name}\n\n{side_by_side(paths)}" + "\n\n".join(run_section(path) for path in paths)
+    """The report of an experiment, if there is one, and then the runs that were kept one by one."""
+    report, paths = folder / "README.md", sorted(set(folder.glob("*.json")) - {folder / "result.json"})
+    text = report.read_text() if report.exists() else f"# {folder.name}\n"
+    text = re.sub(r"\]\(([\w./-]+\.png)\)", rf"]({folder.name}/\1)", text)
+    return f"{text}\n{side_by_side(paths)}" + "\n\n".join(run_section(path) for path in paths)
 
 
 def own_goals(found: dict[str, Any]) -> str:
