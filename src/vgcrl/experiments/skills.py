@@ -50,7 +50,7 @@ def runs(quick: bool) -> dict[str, Options]:
     alike = partial(Options, positions=True, horizon=200, learning_rate=(1e-4,), updates_per_step=1 / 32)
     if quick:
         small = partial(
-            alike, env="HalfCheetah", seeds=1, steps=2_000_000, evaluate_every=250_000, evaluate_episodes=SKILLS
+            alike, env="HalfCheetah", seeds=1, steps=1_500_000, evaluate_every=250_000, evaluate_episodes=SKILLS
         )
         return {f"HalfCheetah-{name}": small(name) for name in ("diayn", "metra")}
     large = partial(alike, seeds=3, evaluate_episodes=SKILLS, hidden=(256, 256))
