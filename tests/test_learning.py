@@ -149,7 +149,7 @@ def test_probe_bootstraps_only_past_time_limits():
 @pytest.mark.slow
 def test_default_run_discriminates_ten_skills(tmp_path):
     run = vgcrl.train(out=tmp_path / "run")
-    assert min(row["lgr_z"] for row in run.last["seeds"]) >= 0.95
+    assert min(row["lgr_z"] for row in run.last["seeds"]) > 0.949  # 19 episodes of 20, in single precision
 
 
 @pytest.mark.slow
