@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from vgcrl.objective.distributions import Categorical, FullNormal, Huber, Mixture, Normal, VonMisesFisher
+from vgcrl.objective.distributions import Categorical, Floored, FullNormal, Huber, Mixture, Normal, VonMisesFisher
+from vgcrl.objective.goals import Box
 
 N = 20_000
 
@@ -276,3 +277,17 @@ def test_huber_is_a_density_with_quadratic_middle_and_linear_tails():
     assert float(dist.expect(lambda z: z)[0]) == pytest.approx(mean, abs=1e-4)
     second = np.sum(grid**2 * np.gradient(cumulative, grid)) * (grid[1] - grid[0])
     assert float(dist.expect(lambda z: z**2)[0]) == pytest.approx(second, rel=1e-2)
+
+
+def test_floored_is_a_density_that_is_a_tenth_of_the_prior_far_away():
+    """Against scipy, with a prior uniform over [−3, 3]²."""
+    prior, mean, std = Box((-3.0, -3.0), (3.0, 3.0)), np.array([0.5, -0.2]), np.array([0.3, 0.2])
+    dist = Floored(Normal(f32(mean), f32(np.log(std))), prior.log_prob)
+    points = np.array([[0.5, -0.2], [0.9, 0.1], [-2.5, 2.5], [3.0, -3.0]])
+    found = log_probs(dist, f32(points))
+    want = 0.9 * stats.multivariate_normal(mean, np.diag(std**2)).pdf(points) + 0.1 / 36
+    np.testing.assert_allclose(found, np.log(want), atol=1e-4)
+    np.testing.assert_allclose(found[2:] + np.log(36), np.log(0.1), atol=1e-4)
+    np.testing.assert_allclose(dist.mode(), mean, rtol=1e-6)
+    np.testing.assert_allclose(dist.expect(lambda z: z), mean, rtol=1e-4)
+    np.testing.assert_allclose(np.std(draw(dist), axis=0), std, rtol=0.1)

@@ -53,6 +53,7 @@ KINDS = {
     "transition": ("dads", {}),
     "identity": ("gcrl", {"inputs": "symlog"}),
     "huber": ("gcrl", {"posterior": "state-huber"}),
+    "floored": ("gcrl", {"posterior": "state-floored", "sigma": 0.5}),
     "full": ("agcrl", {"posterior": "state-global-full"}),
     "linear": ("lingcrl", {"spectral_norm": (2.0,)}),
     "tanh": ("vgcrl", {}),

@@ -132,12 +132,12 @@ def test_mazes_are_known_by_their_ids():
 def test_defaults_of_goal_environments():
     """Where goals are states; what is given stays, and what does not go with it is left out."""
     usual = resolve(Options("gcrl", REACH))
-    assert (usual.posterior, usual.relabel_state, usual.relabel_fraction) == ("state-huber", "later", (0.8,))
-    assert usual.discount == 0.998
+    assert (usual.posterior, usual.relabel_state, usual.relabel_fraction) == ("state-floored", "later", (0.8,))
+    assert (usual.discount, usual.reward, usual.goal_steps) == (0.99, "progress", 50)
     low, high = (
         np.array(x)[list(usual.specification.goal)] for x in (usual.specification.low, usual.specification.high)
     )
-    assert usual.sigma == pytest.approx(np.mean(high - low) / 6, rel=0.05)
+    assert usual.sigma == pytest.approx(np.mean(high - low) / 12, rel=0.05)
     asked = resolve(Options("gcrl", REACH, posterior="state-fixed", discount=0.9, relabel="none", sigma=2.0))
     assert (asked.posterior, asked.discount, asked.relabel_state, asked.sigma) == ("state-fixed", 0.9, "final", 2.0)
     assert resolve(Options("gcrl", REACH, critic="successor")).posterior == "state-fixed"
@@ -150,21 +150,25 @@ PURSUED = {
     "learning_rate": (1e-3,),
     "posterior_learning_rate": (1e-3,),
     "random_steps": 3_000,
-    "discount": 0.998,
-    "initial_alpha": 0.1,
     "evaluate_episodes": 25,
-    "sigma": 0.2,
     "relabel_state": "later",
     "relabel_fraction": (0.8,),
 }
 NOT_HINDSIGHT = {name: x for name, x in PURSUED.items() if not name.startswith("relabel")}
-HUBER = {"posterior": "state-huber"}
+FLOORED = {"posterior": "state-floored"}
+AROUND = {
+    "sigma": 0.099,
+    "reward": "progress",
+    "initial_alpha": 0.01,
+    "target_rate": 0.02,
+    "goal_steps": 50,
+}
 DIFFERENCES = {
-    ("gcrl",): PURSUED | HUBER,
-    ("gcrl", "relabel", "none"): NOT_HINDSIGHT | HUBER,
-    ("gcrl", "critic", "successor"): PURSUED,
-    ("gcrl", "posterior", "state-fixed"): PURSUED,
-    ("agcrl",): PURSUED | {"posterior_learning_rate": (5e-3,)},
+    ("gcrl",): PURSUED | AROUND | FLOORED,
+    ("gcrl", "relabel", "none"): NOT_HINDSIGHT | AROUND | FLOORED,
+    ("gcrl", "critic", "successor"): PURSUED | AROUND,
+    ("gcrl", "posterior", "state-fixed"): PURSUED | AROUND,
+    ("agcrl",): PURSUED | {"posterior_learning_rate": (5e-3,), "discount": 0.998, "initial_alpha": 0.1, "sigma": 0.2},
     ("diayn",): {},
     ("discern",): {},
 }

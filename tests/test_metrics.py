@@ -1,14 +1,16 @@
 """What is concluded from episodes, against numpy."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from vgcrl.measure import metrics
-from vgcrl.measure.rollout import EpisodeStats, Pursuit, StepSeen
+from vgcrl.measure.rollout import EpisodeStats, Pursuit, Scene, StepSeen, pursue
 from vgcrl.objective.distributions import Categorical
-from vgcrl.objective.goals import Discrete
+from vgcrl.objective.goals import Discrete, cube
 from vgcrl.objective.posteriors import PosteriorView
+from vgcrl.objective.types import Step
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -54,3 +56,19 @@ def test_a_q_that_is_no_number_recovers_no_skill():
         out = metrics.conclude(Discrete(2), q, spec, stats, pursuing(2), jnp.zeros((0, 3)))
         expected = np.nan if np.isnan(f) else 1.0
         np.testing.assert_array_equal([out["lgr_z"], out["lgr_z_steps"]], expected)
+
+
+def test_another_goal_once_in_so_many_steps():
+    """And always where an episode ended; without `goal_steps` nowhere else."""
+    count, obs = 4000, jnp.zeros((4000, 2))
+    ended = jnp.arange(count) % 2 == 0
+    scene, out = Scene((), obs, jnp.full((count, 2), 5.0)), Step(obs, obs, jnp.zeros(count, bool), ended)
+
+    def renewed(*goal_steps):
+        z = pursue(cube(2), scene, (), out, jax.random.key(0), *goal_steps).z
+        return np.asarray((z != 5.0).all(axis=1))
+
+    np.testing.assert_array_equal(renewed(), ended)
+    often = renewed(10)
+    assert often[::2].all()
+    assert 0.07 < often[1::2].mean() < 0.13

@@ -134,7 +134,7 @@ def test_runs_are_apart(name, layer):
     assert a["log_prob"][0] != a["log_prob"][1]
 
 
-LEARNS_NOTHING = ("state-fixed", "state-huber", "identity-fixed-full")
+LEARNS_NOTHING = ("state-fixed", "state-huber", "state-floored", "identity-fixed-full")
 
 
 @EACH
@@ -146,7 +146,7 @@ def test_gradients_reach_what_is_learned(name, layer):
     assert any(np.any(x) for _, x in grads) == (name not in LEARNS_NOTHING)
     mask = jax.tree.leaves(learned(a["q"]))
     assert not any(np.any(x) for (_, x), moves in zip(grads, mask, strict=True) if not moves)
-    given = ("value",) if "fixed" in name or "huber" in name else ()
+    given = ("value",) if any(kind in name for kind in ("fixed", "huber", "floored")) else ()
     assert mask == [field not in FIXED + given for field, _ in grads]
 
 

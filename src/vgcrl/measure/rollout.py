@@ -54,10 +54,13 @@ def where_rows(
     return jnp.where(mask.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
 
-def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Key[Array, ""]) -> Scene:
-    """After a step: where an episode ended, pursue a new goal."""
-    fresh = sample_goals(goals, key, out.last.shape[0])
-    return Scene(env, out.obs, where_rows(out.last, fresh, scene.z))
+def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Key[Array, ""], goal_steps: int = 0) -> Scene:
+    """After a step: pursue a new goal where an episode ended, and elsewhere once in `goal_steps` steps, if not 0."""
+    count = out.last.shape[0]
+    fresh, due = sample_goals(goals, key, count), out.last
+    if goal_steps:
+        due |= jax.random.bernoulli(jax.random.fold_in(key, count), 1 / goal_steps, (count,))
+    return Scene(env, out.obs, where_rows(due, fresh, scene.z))
 
 
 class EpisodeStats(NamedTuple):

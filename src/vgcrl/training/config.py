@@ -82,6 +82,9 @@ class Config:
         "share of a batch that is relabelled (knob)", least=0, most=1, metavar="P"
     )
     relabel_state: str = option("state a goal is read off: {choices}", "final", choices=RELABEL_STATES)
+    goal_steps: int = option(
+        "environment steps, on average, after which another goal is pursued in the same episode; 0 is never", 0, least=0
+    )
     spectral_norm: tuple[float, ...] = option(
         "bound on every layer of q, 0 is off (knob)",
         (0.0,),

@@ -16,7 +16,8 @@ GROUPS = {
     ),
     "method": (
         *("method", "goal_dim", "features", "posterior", "posterior_features", "sigma", "components", "spectral_norm"),
-        *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "reward", "critic", "gpi"),
+        *("relabel", "relabel_fraction", "relabel_state", "relative_goals", "goal_range", "goal_steps"),
+        *("reward", "critic", "gpi"),
     ),
     "learning": (
         *("steps", "seeds", "seed", "hidden", "encoder", "inputs", "batch", "learning_rate", "posterior_learning_rate"),

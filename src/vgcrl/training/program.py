@@ -105,7 +105,7 @@ def absorb(
     first = (run.fault[0] < 0) & wrong.any()
     here = jnp.stack([clock * p.config.envs, jnp.argmax(wrong).astype(jnp.int32)])
     return run._replace(
-        scene=pursue(current(p.goals, run.learner.q), scene, env, out, key),
+        scene=pursue(current(p.goals, run.learner.q), scene, env, out, key, p.config.goal_steps),
         replay=replay.add(run.replay, transition, out.last),
         fault=jnp.where(first, here, run.fault),
     )

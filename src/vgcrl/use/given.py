@@ -47,6 +47,7 @@ class TrainOptions(TypedDict, total=False):
     relabel: str
     relabel_fraction: Numbers
     relabel_state: str
+    goal_steps: int
     spectral_norm: Numbers
     reward: str
     critic: str

@@ -8,6 +8,7 @@ from vgcrl.objective.posteriors.base import Build, Distribution, Posterior, Post
 from vgcrl.objective.posteriors.categorical import categorical
 from vgcrl.objective.posteriors.displacement import displacement
 from vgcrl.objective.posteriors.dynamics import dynamics
+from vgcrl.objective.posteriors.floored import floored
 from vgcrl.objective.posteriors.gaussian import gaussian
 from vgcrl.objective.posteriors.mixture import mixture
 from vgcrl.objective.posteriors.nonparametric import similarity
@@ -16,6 +17,7 @@ from vgcrl.objective.posteriors.vmf import von_mises_fisher
 POSTERIORS: dict[str, Callable[..., Any]] = {
     "state-fixed": partial(gaussian, mean="identity", covariance="fixed"),
     "state-huber": partial(gaussian, mean="identity", covariance="fixed", robust=True),
+    "state-floored": partial(floored, mean="identity", covariance="fixed"),
     "state-global": partial(gaussian, mean="identity", covariance="global"),
     "state-global-full": partial(gaussian, mean="identity", covariance="global", full=True),
     "linear-fixed": partial(gaussian, mean="linear", covariance="fixed"),

@@ -30,6 +30,17 @@ function gaussian({ trunk: layers, mean, scale, full, robust, clip }) {
   };
 }
 
+function floored({ near: data, share }, goals) {
+  const near = gaussian(data);
+  return {
+    of: (s) => {
+      const q = near.of(s);
+      const logProb = (z) => logSumExp([Math.log(1 - share) + q.logProb(z), Math.log(share) + goals.logProb(z)]);
+      return { ...q, logProb };
+    },
+  };
+}
+
 function mixed({ trunk: layers, weights, mean, log_std: logStd, components, clip }) {
   const [hidden, w, m, s] = [trunk(layers), linear(weights), linear(mean), linear(logStd)];
   return {
@@ -106,6 +117,7 @@ const withNet = (build) => (data) => {
 export const POSTERIORS = {
   categorical: withNet(categorical),
   gaussian,
+  floored,
   mixture: mixed,
   vmf: withNet((x, data) => vonMisesFisher(unit(x), data)),
   dynamics,
