@@ -179,6 +179,18 @@ def own_goals(found: dict[str, Any]) -> str:
     return f"{found['episodes']} episodes after {found['step']:,} steps:\n\n{table(['seed', *names], body)}"
 
 
+def variants(run: dict[str, Any]) -> str:
+    """Success of each seed, by the options that a variant adds."""
+    body = []
+    for variant in run["variants"]:
+        for found in variant["evaluations"]:
+            each = [f"{x:.2f}" for x in found["env_success"]]
+            mean = sum(found["env_success"]) / len(each)
+            options = f"`{variant['options']}`" if variant["options"] else "none"
+            body.append([options, f"{found['step']:,}", ", ".join(each), f"{mean:.2f}", f"{found['cpu_seconds']:.0f}"])
+    return f"{run['task']}:\n\n{table(['options', 'steps', 'each seed', 'mean', 'processor seconds of all'], body)}"
+
+
 def side_by_side(paths: list[Path]) -> str:
     """Runs that tell the environment's own success, step by step: those whose names begin alike in one table."""
     runs: dict[str, dict[str, dict[int, str]]] = {}
@@ -213,6 +225,8 @@ def run_section(path: Path) -> str:
         each = [(how, seed, row) for how, rows in run["arrivals"].items() for seed, row in zip(run["seeds"], rows, strict=True)]
         body = [[how, str(seed), *(f"{row[key]:.3f}" for key in heads)] for how, seed, row in each]
         return f"{text}\n{run['task']}:\n\n{table(['policy', 'seed', *heads], body)}\n"
+    if "variants" in run:
+        return f"{text}\n{variants(run)}\n"
     if "own_goals" in run:
         return f"{text}\n{own_goals(run['own_goals'])}\n"
     if "evaluations" not in run:

@@ -110,7 +110,7 @@ PURSUING: dict[str, Any] = {
 }
 # Far goals are all equally far, so a detour around a wall costs nothing but time. What a step added is a small number,
 # which critics learn soon, and targets follow them fast: a value comes no further than τ steps with each update.
-# Several goals in an episode, so that it goes to more places (docs/own-environment.md has the variants tried)
+# Several goals in an episode, so that it goes to more places (results/mazes)
 AROUND: dict[str, Any] = {
     "posterior": "state-floored",
     "sigma": twelfth_of_range,
