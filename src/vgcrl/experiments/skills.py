@@ -46,7 +46,7 @@ COLUMNS = {
 
 
 def runs(quick: bool) -> dict[str, Options]:
-    """Quick: METRA on HalfCheetah until it runs, beside DIAYN for as long."""
+    """Quick: METRA on HalfCheetah beside DIAYN for as long, which is before it runs."""
     alike = partial(Options, positions=True, horizon=200, learning_rate=(1e-4,), updates_per_step=1 / 32)
     if quick:
         small = partial(
