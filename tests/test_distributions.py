@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from vgcrl.objective.distributions import Categorical, Floored, FullNormal, Huber, Mixture, Normal, VonMisesFisher
+from vgcrl.objective.distributions import Categorical, FullNormal, Huber, Mixture, Normal, VonMisesFisher
 from vgcrl.objective.goals import Box
+from vgcrl.objective.posteriors.floored import Floored
 
 N = 20_000
 

@@ -217,31 +217,6 @@ class Huber(Direct):
         return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(self.mean, jnp.exp(self.log_scale))
 
 
-class Floored(Direct):
-    """A density with a share ε of the prior in it: where the density has nothing log q − log p is log ε, and not less.
-
-    The share of the prior says nothing of the state: what is drawn or read off is that of the density itself.
-    """
-
-    near: Any  # the density around the state
-    log_prior: Any = eqx.field(static=True)
-
-    share: ClassVar[float] = 0.1  # ε
-
-    def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
-        near = math.log(1 - self.share) + self.near.log_prob(z)
-        return jnp.logaddexp(near, math.log(self.share) + self.log_prior(z))
-
-    def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
-        return self.near.sample(key)
-
-    def mode(self) -> Float[Array, " goal"]:
-        return self.near.mode()
-
-    def expect(self, f) -> Float[Array, " goal"]:
-        return self.near.expect(f)
-
-
 class FullNormal(Direct):
     """Covariance L Lᵀ with L lower triangular and a positive diagonal."""
 

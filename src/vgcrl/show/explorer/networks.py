@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.errors import UsageError
-from vgcrl.objective.distributions import Floored, VonMisesFisher
+from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox, Visited
 from vgcrl.objective.networks import MLP
 from vgcrl.objective.pictures import Network
@@ -20,7 +20,7 @@ from vgcrl.objective.posteriors.base import Standardiser
 from vgcrl.objective.posteriors.categorical import Classifier
 from vgcrl.objective.posteriors.displacement import Displacement
 from vgcrl.objective.posteriors.dynamics import SkillDynamics
-from vgcrl.objective.posteriors.floored import FlooredGaussian
+from vgcrl.objective.posteriors.floored import Floored, FlooredGaussian
 from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Constant, Gaussian, Given, Identity, Matrix
 from vgcrl.objective.posteriors.mixture import GaussianMixture
 from vgcrl.objective.posteriors.nonparametric import SCALE, Similarity
