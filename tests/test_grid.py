@@ -274,7 +274,9 @@ def test_both_machines_are_told_where_there_were_two(measured, reported):
 def test_both_engines_are_told_where_there_were_two():
     job, cell = fake([row()])
     cell["config"] = cell["config"] | {"engine": "warp"}
-    for more, told in (({}, "warp"), ({"measured_by": "mujoco"}, "warp, measured by mujoco")):
+    fast = {"config": cell["config"] | {"physics": "fast"}, "measured_by": "mujoco"}
+    measured = {"measured_by": "mujoco"}, "warp, measured by mujoco"
+    for more, told in (({}, "warp"), measured, (fast, "warp, fast physics, measured by mujoco")):
         table = comparison.effort([job], {job.name: cell | more})
         assert table.rows[0][table.columns.index("engine")] == told
     assert len(comparison.effort([job], {}).rows[0]) == len(table.columns)
@@ -508,11 +510,22 @@ def test_a_finished_program_is_not_repeated_without_its_run(finished, capsys, mo
     assert "2 programs done" in capsys.readouterr().err
 
 
+def test_a_report_alone_trains_nothing(finished, capsys, monkeypatch):
+    (finished / "report.html").unlink()
+    next((finished / "cells").glob("*.json")).unlink()
+    monkeypatch.setattr(grid, "train", None)
+    assert run(finished.parent, "--report") == 0
+    assert (finished / "report.html").exists()
+    shutil.rmtree(finished / "cells")
+    assert run(finished.parent, "--report") == 2
+    assert "--report finds no program in" in capsys.readouterr().err
+
+
 def test_what_is_not_trained_again_is_told(finished, capsys):
     assert run(finished.parent, "--dry-run") == 0
     assert f"not trained again: 2 programs in {finished / 'cells'}; --out DIR" in capsys.readouterr().out
     assert run(finished.parent, "--dry-run", "--steps", "1280") == 0
-    others = "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine than asked for"
+    others = "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine, --physics than asked for"
     assert others in capsys.readouterr().out
 
 

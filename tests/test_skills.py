@@ -4,7 +4,10 @@ import numpy as np
 
 import vgcrl
 from tiny import TINY
-from vgcrl.experiments import skills
+from vgcrl.experiments import factors, skills
+from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN
+from vgcrl.measure.statistics import interval
+from vgcrl.training import logs, run_folder
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -28,3 +31,28 @@ def test_skills_are_compared_and_their_paths_drawn(tmp_path):
     (figure,) = outcome.figures.values()
     assert [len(axis.lines) for axis in figure.axes] == [skills.SKILLS, skills.SKILLS]
     assert {len(line.get_xdata()) for axis in figure.axes for line in axis.lines} == {21}
+
+
+def test_factors_are_judged_by_what_each_seed_covers(tmp_path):
+    covers = {"metra": (50, 40, 45), "metra-raw": (2, 4, 3), "metra-alpha-1": (60, 52, 55), "diayn": (2, 2, 2)}
+    covers |= {"diayn-standard": (2, 2, 2)}
+    found = {}
+    for name, options in factors.runs(quick=False).items():
+        found[name] = tmp_path / name
+        found[name].mkdir()
+        run_folder.write_config(found[name], resolve(options))
+        names, about = {*factors.COLUMNS, "log_q", "lgr_s"}, {"train": {}, "posterior": {}}
+        per_seed = enumerate(covers.get(name, (1, 2, 3)))
+        rows = [dict.fromkeys(names, 0.0) | {"coverage": x, "seed": i, **about} for i, x in per_seed]
+        each = {k: [row[k] for row in rows] for k in names}
+        means = {"mean": {k: np.mean(x) for k, x in each.items()}, "ci95": {k: interval(x) for k, x in each.items()}}
+        logs.append_line(found[name] / "metrics.jsonl", {"step": 3_000_000, "seeds": rows, **means})
+    outcome = factors.compare(found)
+    raw, alpha, _, _, diayn = outcome.claims[:5]
+    assert (raw.verdict, raw.measured) == (HOLDS, -42.0)  # fewer, as was said
+    assert (alpha.verdict, round(alpha.measured, 1)) == (FAILS, 10.7)  # more, where fewer was said
+    assert (diayn.verdict, diayn.measured) == (NOT_SHOWN, 0.0)
+    ((title, table),) = outcome.tables.items()
+    assert title == "HalfCheetah, 3,000,000 steps"
+    assert table.rows[0][:2] == ["metra", "45.000 ± 12.421"]
+    assert table.rows[0][-2] == "50, 40, 45"

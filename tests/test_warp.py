@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from tiny import TINY
@@ -11,8 +12,10 @@ from vgcrl import cli, envs
 from vgcrl.envs import bodies, warp_engine
 from vgcrl.envs.contract import Env, Vectorised
 from vgcrl.envs.warp_engine import ROOM
-from vgcrl.training import loop, run_folder
+from vgcrl.training import loop, policy_file, run_folder, trainer
+from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
+from vgcrl.training.program import policy
 from vgcrl.training.resolve import resolve
 
 
@@ -46,10 +49,27 @@ def test_every_body_has_room():
 
 def test_what_it_trained_is_examined_by_mujoco(tmp_path):
     config = resolve(Options("diayn", "HalfCheetah", engine="mujoco"))
-    run_folder.write_config(tmp_path, dataclasses.replace(config, engine="warp"))
-    assert run_folder.checked_config(tmp_path, examine=True).engine == "mujoco"
+    for physics in (None, "exact", "fast"):  # None: a run from before there was a choice
+        run_folder.write_config(tmp_path, dataclasses.replace(config, engine="warp", physics=physics))
+        assert run_folder.checked_config(tmp_path, examine=True) == config
     with pytest.raises(ValueError, match="--engine warp needs"):
         run_folder.checked_config(tmp_path)
+
+
+def test_its_policy_is_read_by_another_engine_without_a_word(tmp_path):
+    config = resolve(Options("diayn", "HalfCheetah", engine="mujoco", seeds=1, envs=2, hidden=(8,), replay=8_000))
+    runs = compile_config(config).init()
+    trained = dataclasses.replace(config, engine="warp", physics="fast")
+    run_folder.write_config(tmp_path, trained)
+    policy_file.save(tmp_path, 640, policy(trained, runs), {"iteration": 5, "wall": 1.0}, config=trained.to_json())
+    said = []
+    program, found, counters = trainer.restore(tmp_path, said.append)
+    assert (program.config.engine, counters["step"], said) == ("mujoco", 640, [])
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (found.learner.q, runs.learner.q))))
+    edited = dataclasses.replace(trained, physics="exact")
+    run_folder.write_config(tmp_path, edited)
+    with pytest.raises(ValueError, match=r"config.json has physics 'exact'"):
+        trainer.restore(tmp_path, said.append)
 
 
 def test_lost_contacts_are_counted_over_episodes_and_told():

@@ -27,7 +27,8 @@ HORIZON = 1000
 ENGINES = {
     "mjx exact": partial(mjx_engine.build, physics="exact"),
     "mjx fast": partial(mjx_engine.build, physics="fast"),
-    "warp": warp_engine.build,
+    "warp exact": partial(warp_engine.build, physics="exact"),
+    "warp fast": partial(warp_engine.build, physics="fast"),
 }
 
 

@@ -228,6 +228,7 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
     made.add_argument("--program", metavar="P", help="make this one of its programs alone, and no report")
     made.add_argument("--engine", metavar="E", help="that trains; MuJoCo measures cells that Warp trained [auto]")
+    made.add_argument("--physics", metavar="exact|fast", help="of mjx and warp, in training [exact]")
     grid = made.add_argument_group("for the tables of cells, discrete and continuous")
     grid.add_argument("--env", type=_WORDS, default=(), metavar="E1,E2", help="only these bodies")
     grid.add_argument("--goal-dim", type=_SIZES, default=(), metavar="G1,G2", help="only these |G|")
@@ -238,6 +239,7 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
     grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
+    grid.add_argument("--report", action="store_true", help="train nothing: the report of the programs there are")
     made.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
     _add_ray(made)
 

@@ -72,12 +72,12 @@ def _jax(build: Callable[..., Env], *options: str) -> dict[str, Engine]:
 def _body(name: str) -> EnvRow:
     task = bodies.TASKS[name]
     options = {"horizon": bodies.HORIZON, "positions": False} | ({"terminate": False} if task.height else {})
-    names = tuple(options)
+    names, simulated = tuple(options), (*options, "physics")
     return EnvRow(
         {
             "mujoco": Engine(False, partial(mujoco_engine.Batch, task), names),
-            "mjx": Engine(True, partial(mjx_engine.build, task), (*names, "physics")),
-            "warp": Engine(True, partial(warp_engine.build, task), names, exact=False, examined_by="mujoco"),
+            "mjx": Engine(True, partial(mjx_engine.build, task), simulated),
+            "warp": Engine(True, partial(warp_engine.build, task), simulated, exact=False, examined_by="mujoco"),
             "gymnasium": Engine(False, partial(gymnasium_engine.body, task), (*names, "workers")),
         },
         {**options, "physics": "exact", "workers": 0},

@@ -1,4 +1,4 @@
-"""Locomotion on MuJoCo Warp: MJX with its Warp implementation, exact physics at GPU speed.
+"""Locomotion on MuJoCo Warp: MJX with its Warp implementation, at GPU speed, with the same choice of physics.
 
 Warp has room for a fixed number of contacts in all worlds together, and of constraint rows in each; what does not fit
 is left out of the physics. ROOM is about three times the most that was seen in C MuJoCo (6 000 steps of random, held
@@ -54,15 +54,18 @@ def _backend(model: Any, contacts: int, rows: int) -> Backend:
     return Backend(physical, blank, lambda data: mjx.forward(physical, data), overflow)
 
 
-def build(task: Task, worlds: int, *, terminate: bool = False, horizon: int, positions: bool = False) -> Env:
-    """`worlds` is how many there are side by side, of all runs together."""
+def build(
+    task: Task, worlds: int, *, terminate: bool = False, horizon: int, physics: str | None, positions: bool = False
+) -> Env:
+    """`worlds` is how many there are side by side, of all runs together. Runs from before there was a choice of physics
+    have None."""
     lacking = missing()
     if lacking:
         raise UsageError(
             f"--engine warp needs {lacking}; valid: {install('warp')} on a machine with an NVIDIA GPU, "
             "or --engine mujoco"
         )
-    model = mjx_engine.load(task, "exact")
+    model = mjx_engine.load(task, physics or "exact")
     contacts, rows = ROOM[task.gymnasium]
     spec = bodies.specification(task, model, horizon, positions)
     return mjx_engine.environment(task, model, _backend(model, contacts * worlds, rows), spec, terminate, positions)

@@ -6,6 +6,7 @@ from vgcrl.experiments import (
     base,
     continuous,
     discrete,
+    factors,
     grid,
     methods,
     projection,
@@ -25,6 +26,7 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
     "methods": methods.EXPERIMENT,
     "termination": termination.EXPERIMENT,
     "skills": skills.EXPERIMENT,
+    "factors": factors.EXPERIMENT,
     "discrete": discrete.GRID,
     "continuous": continuous.GRID,
 }

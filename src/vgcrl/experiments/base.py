@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What the user wants of an experiment; all but `quick`, `program` and `engine` is for grids of cells."""
+    """What the user wants of an experiment; all but `quick`, `program` and the simulator is for grids of cells."""
 
     quick: bool = False
     env: tuple[str, ...] = ()  # empty is all
@@ -75,8 +75,10 @@ class Request(NamedTuple):
     updates_per_step: float | None = None
     envs: int | None = None
     engine: str | None = None
+    physics: str | None = None
     minutes: float | None = None
     dry_run: bool = False
+    report: bool = False  # of what there is; nothing is trained
     program: str | None = None  # only this one is made, and no report
 
     def words(self) -> list[str]:
@@ -153,14 +155,14 @@ def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Sa
     if ask.program is not None:
         one_of("--program", ask.program, programs)
 
-    engine = {} if ask.engine is None else {"engine": ask.engine}
+    simulator = {k: v for k, v in {"engine": ask.engine, "physics": ask.physics}.items() if v is not None}
     out = []
     for i, (key, options) in enumerate(programs.items()):
         run, place = folder / "runs" / key, f"[{i + 1}/{len(programs)}] {key}"
         if run_folder.is_finished(run) or (experiment.logs and logged(run)):
             say(f"{place}: done before")
         elif ask.program in (None, key):
-            out.append(run_task(key, options | engine, run, ask.one(name, key), place, say))
+            out.append(run_task(key, options | simulator, run, ask.one(name, key), place, say))
     return out
 
 
@@ -315,7 +317,8 @@ def reproduce(
     name: str, experiment: Experiment, folder: Path, ask: Request, command: str, say: Say, execute: Executor
 ) -> Ending:
     """Runs what is missing, compares, and writes the report."""
-    refused = [word for word in ask._replace(quick=False, program=None, engine=None).words() if word.startswith("--")]
+    of_grids = ask._replace(quick=False, program=None, engine=None, physics=None)
+    refused = [word for word in of_grids.words() if word.startswith("--")]
     if refused:
         raise UsageError(
             f"{refused[0]} does not apply to {name}, whose runs are no grid of cells; valid with: discrete, continuous"

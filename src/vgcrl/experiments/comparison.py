@@ -152,6 +152,7 @@ def engine(cell: Cell) -> str:
     """The simulator that trained a program, and that of its last evaluation if it was another."""
     trained = cell["config"]["engine"]
     last = cell.get("measured_by", trained)
+    trained += ", fast physics" * (cell["config"].get("physics") == "fast")
     return trained if last == trained else f"{trained}, measured by {last}"
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, started, train
 from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_path
@@ -42,7 +43,7 @@ QUICK: dict[str, Any] = {
     "evaluate_episodes": 8,
     "horizon": 200,
 }
-SCALES = ("steps", "seeds", "updates_per_step", "envs", "engine")  # may be asked for
+SCALES = ("steps", "seeds", "updates_per_step", "envs", "engine", "physics")  # may be asked for
 SMOKE = (
     "A smoke test of the pipeline, not comparable with the paper: few steps, networks of 64×64, episodes of 200 steps. "
     "What the whole experiment tests: "
@@ -201,9 +202,9 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
 
 
 def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
-    """Of a finished program what differs from the job, else None."""
+    """Of a finished program what differs from the job, else None; exact physics is what any engine has unless told."""
     given, usual = cell["config"], resolve(job.options)
-    return tuple(None if given[k] == getattr(usual, k) else given[k] for k in SCALES)
+    return tuple(None if given[k] in (getattr(usual, k), "exact") else given[k] for k in SCALES)
 
 
 def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
@@ -253,19 +254,23 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
 
 def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say, execute: Executor) -> Ending:
     """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
+    if ask.report and ask.program:
+        raise UsageError("--report tells of all programs, --program makes one; valid: one of the two")
     every = jobs(grid, ask)
     selected = select(every, ask)
     for job in selected:
         resolve(job.options)
-    cells.read_all(folder, every, unfinished=True)  # bad input and a damaged file are found before anything starts
+    found = cells.read_all(folder, every, unfinished=True)  # bad input and damaged files, before anything starts
+    if ask.report and not found:
+        raise UsageError(f"--report finds no program in {folder / 'cells'}; valid: --out DIR where some were trained")
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: {grid.claim}")
 
     def train_all() -> list[str]:
-        if ask.program is None:
+        if ask.program is None and not ask.report:
             say_plan(selected, folder, say)
-        return [] if ask.dry_run else execute(tasks(name, selected, folder, ask, say), folder, say)
+        return [] if ask.dry_run or ask.report else execute(tasks(name, selected, folder, ask, say), folder, say)
 
     failed, stopped = carried_out(train_all, folder, say, ask.minutes or 0)
     path = None if ask.dry_run or ask.program else report(name, grid, every, folder, ask, command, say)

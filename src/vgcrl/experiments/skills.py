@@ -46,14 +46,12 @@ COLUMNS = {
 
 
 def runs(quick: bool) -> dict[str, Options]:
-    """Quick: METRA on HalfCheetah beside DIAYN for as long, which is before it runs."""
-    alike = partial(Options, positions=True, horizon=200, learning_rate=(1e-4,), updates_per_step=1 / 32)
+    """Quick: METRA on HalfCheetah beside DIAYN for as long, at the learning rate at which it soon runs."""
+    alike = partial(Options, positions=True, horizon=200, updates_per_step=1 / 32, evaluate_episodes=SKILLS)
     if quick:
-        small = partial(
-            alike, env="HalfCheetah", seeds=1, steps=1_500_000, evaluate_every=250_000, evaluate_episodes=SKILLS
-        )
-        return {f"HalfCheetah-{name}": small(name) for name in ("diayn", "metra")}
-    large = partial(alike, seeds=3, evaluate_episodes=SKILLS, hidden=(256, 256))
+        sizes = {"seeds": 1, "steps": 1_250_000, "evaluate_every": 250_000, "learning_rate": (3e-4,)}
+        return {f"HalfCheetah-{name}": alike(name, "HalfCheetah", **sizes) for name in ("diayn", "metra")}
+    large = partial(alike, seeds=3, hidden=(256, 256), learning_rate=(1e-4,))
     return {
         f"{env}-{name}": large(name, env, envs=envs, steps=steps, evaluate_every=steps // 4)
         for env, (steps, envs) in SIZES.items()

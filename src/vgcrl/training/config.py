@@ -56,7 +56,9 @@ class Config:
     )
     horizon: int = option("time limit of an episode in steps; default the environment's own", least=1)
     positions: bool | None = option("show where a body is: x, or x and y, in front of the observation: yes|no", None)
-    physics: str | None = option("of mjx: {choices}; fast is Euler with few solver iterations", choices=PHYSICS)
+    physics: str | None = option(
+        "of mjx and warp: {choices}; fast is Euler with few solver iterations", choices=PHYSICS
+    )
     workers: int | None = option(
         "processes that step a Gymnasium environment; 0 is threads of this one", least=0, most=1024
     )

@@ -169,8 +169,11 @@ def checked_config(folder: Path, *, examine: bool = False) -> Config:
     config = read_config(folder)
     modules.check_outside(folder, str(config.env))
     try:
-        if examine and config.engine in find(config.env).engines:
-            config = dataclasses.replace(config, engine=config.simulator.examined_by or config.engine)
+        engines = find(config.env).engines
+        if examine and config.engine in engines and config.simulator.examined_by:
+            examiner = config.simulator.examined_by
+            gone = set(config.simulator.options) - set(engines[examiner].options)
+            config = dataclasses.replace(config, engine=examiner, **dict.fromkeys(gone))
         return resolve(Options.of(config))
     except UsageError as error:
         raise UsageError(f"{folder / 'config.json'}: {error}") from None

@@ -153,8 +153,8 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
     One that is examined by another engine than trained it is always read from its policy, as of its last evaluation.
     """
     config = checked_config(folder, examine=True)
-    program, text, step = compile_config(config), config.to_json(), 0
-    saved, elsewhere = checkpoint.saved(folder), config.engine != read_config(folder).engine
+    program, trained, step = compile_config(config), read_config(folder), 0
+    text, saved, elsewhere = trained.to_json(), checkpoint.saved(folder), config.engine != trained.engine
 
     def by_policy() -> tuple[Program, RunState, dict[str, Any]]:
         return program, *policy_file.read(folder, policy(config, program.shapes()), text, warn)
