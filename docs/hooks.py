@@ -215,6 +215,23 @@ def command(line: str) -> str:
     return "```\n" + " \\\n".join(lines).replace("\0", " ") + "\n```"
 
 
+def speeds(rows: list[dict[str, Any]]) -> str:
+    """What `vgcrl bench` measured of all runs of a program together."""
+    sizes, rates = ("runs", "envs", "updates_per_step"), ("env_steps_per_second", "updates_per_second")
+    body = [[*(f"{row[k]:g}" for k in sizes), *(f"{row[k]:,.0f}" for k in rates)] for row in rows]
+    return table(["runs", "environments each", "updates per step", "env steps/s", "updates/s"], body)
+
+
+def parity(rows: list[dict[str, Any]]) -> str:
+    """How far a step of each engine ends from C MuJoCo's."""
+    heads = ["environment", "engine", "qpos, median", "90 %", "largest", "observation, median", "length of a step", "same bits again"]
+    body = []
+    for row in (row for row in rows if "qpos" in row):
+        off = (*row["qpos"].values(), row["observation"]["median"], row["step_length"]["median"])
+        body.append([row["env"], row["engine"], *(f"{x:.2g}" for x in off), "yes" if row["same_bits_again"] else "no"])
+    return table(heads, body)
+
+
 def run_section(path: Path) -> str:
     """One file of a run: its command, and the last evaluation of each seed."""
     run = json.loads(path.read_text())
@@ -229,6 +246,9 @@ def run_section(path: Path) -> str:
         return f"{text}\n{variants(run)}\n"
     if "own_goals" in run:
         return f"{text}\n{own_goals(run['own_goals'])}\n"
+    for key, shown_as in (("training", speeds), ("rows", parity)):
+        if key in run:
+            return f"{text}\n{shown_as(run[key])}\n"
     if "evaluations" not in run:
         return text
     last = run["evaluations"][-1]

@@ -47,6 +47,13 @@ def test_every_body_has_room():
     assert {task.gymnasium for task in bodies.TASKS.values()} == set(ROOM)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_engines_on_a_gpu_are_not_exact(backend, monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    exact = {name: engine.exact for name, engine in envs.ENVS["Ant"].engines.items()}
+    assert exact == {"mujoco": True, "mjx": backend == "cpu", "warp": backend == "cpu", "gymnasium": True}
+
+
 def test_what_it_trained_is_examined_by_mujoco(tmp_path):
     config = resolve(Options("diayn", "HalfCheetah", engine="mujoco"))
     for physics in (None, "exact", "fast"):  # None: a run from before there was a choice
