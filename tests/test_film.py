@@ -89,6 +89,12 @@ def test_bad_input_is_one_line(wrong, skills, tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_goal_that_it_was_not_trained_for_is_one_line(tmp_path, capsys):
+    assert main(["film", "halfcheetah-place", "--goal", "2", "--goal", "-11", "--out", str(tmp_path / "film.png")]) == 2
+    assert "--goal -11 is out of range; valid: -10 to 10\n" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("env", ["Square-v0", "DrawnSquare-v0"])
 def test_what_is_seen_in_pictures_is_filmed(env, tmp_path, capsys):
     """As it renders itself, else as it is observed."""

@@ -47,16 +47,27 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
     goals = program.goals
     if given is not None:
         try:
-            return jnp.stack([goals.read(z) for z in given])
+            found = jnp.stack([goals.read(z) for z in given])
         except ValueError as error:
             what = "--skills" if isinstance(goals, Discrete) else "--goal"
             raise UsageError(f"{what}: {error}; valid: goals of this run") from None
+        _check_range(goals, np.asarray(found))
+        return found
     if isinstance(goals, Discrete):
         return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, CANDIDATES)).round().astype(np.int32))
     if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
         signs = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
         return jnp.asarray(0.6 * signs * np.array(goals.high, np.float32))
     return sample_goals(current(goals, run.learner.q), run.key_evaluation, FEW)
+
+
+def _check_range(goals: Any, given: np.ndarray) -> None:
+    """That they are among those it was trained for, where these have a range."""
+    if isinstance(goals, Box):
+        low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
+        for z in given[((given < low) | (given > high)).any(axis=1)][:1]:
+            ranges = ", ".join(f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True))
+            raise UsageError(f"--goal {','.join(f'{x:g}' for x in z)} is out of range; valid: {ranges}")
 
 
 def _label(program: Program, z: Any) -> str:
