@@ -56,3 +56,5 @@ def test_factors_are_judged_by_what_each_seed_covers(tmp_path):
     assert title == "HalfCheetah, 3,000,000 steps"
     assert table.rows[0][:2] == ["metra", "45.000 ± 12.421"]
     assert table.rows[0][-2] == "50, 40, 45"
+    quick = factors.compare({name: found[name] for name in factors.runs(quick=True)})
+    assert quick.claims == [raw]
