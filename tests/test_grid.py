@@ -282,6 +282,12 @@ def test_both_engines_are_told_where_there_were_two():
     assert len(comparison.effort([job], {}).rows[0]) == len(table.columns)
 
 
+@pytest.mark.parametrize(("looks", "every"), [(None, (1_000_000, 2_000_000)), (4, (2_500_000, 2_500_000))])
+def test_looks_on_the_way_are_as_many_as_asked_for(looks, every):
+    made = {job.name: job.options["evaluate_every"] for job in grid.jobs(discrete.GRID, Request(looks=looks))}
+    assert (made["HalfCheetah-G10"], made["Humanoid-G10"]) == every
+
+
 def test_a_program_takes_as_long_as_one_like_it_did(tmp_path):
     config = resolve(grid.jobs(discrete.GRID, Request(steps=1_000_000, seeds=2))[0].options)
     assert planning.seconds(config, [], tmp_path) is None

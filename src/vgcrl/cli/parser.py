@@ -237,6 +237,9 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     often = "[0.125; Ant and Humanoid 0.5]"
     grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help=often)
     grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
+    grid.add_argument(
+        "--looks", type=_AT_LEAST_ONE, metavar="N", help="evaluations on the way [10; Ant and Humanoid 5]"
+    )
     grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     grid.add_argument("--report", action="store_true", help="train nothing: the report of the programs there are")

@@ -76,6 +76,7 @@ class Request(NamedTuple):
     envs: int | None = None
     engine: str | None = None
     physics: str | None = None
+    looks: int | None = None  # evaluations on the way
     minutes: float | None = None
     dry_run: bool = False
     report: bool = False  # of what there is; nothing is trained

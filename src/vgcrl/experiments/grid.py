@@ -111,7 +111,7 @@ def published(grid: Grid, quick: bool) -> list[Row]:
 
 def jobs(grid: Grid, ask: Request) -> list[Job]:
     """Every program of the experiment."""
-    asked = {k: getattr(ask, k) for k in SCALES if getattr(ask, k) is not None}
+    asked = {k: getattr(ask, k) for k in (*SCALES, "looks") if getattr(ask, k) is not None}
     sizes = (QUICK if ask.quick else WHOLE) | asked
     groups: dict[str, list[Row]] = {}
     for row in published(grid, ask.quick):
