@@ -92,6 +92,7 @@ def starts(folder, name):
 WHOLE = list("12345")
 
 
+@pytest.mark.slow
 def test_one_that_fails_and_one_that_dies_do_not_stop_more_than_there_is_room_for(head, tmp_path, monkeypatch):
     monkeypatch.setattr(on_cluster, "RETRIES", 2)
     folder, said = tmp_path / "stubs", []
