@@ -1,52 +1,54 @@
 """What makes METRA's half-cheetah run, one factor at a time; and whether the scale of what q sees makes others move."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows
-from vgcrl.show.tables import Table, with_interval
-from vgcrl.training import logs, run_folder
+from vgcrl.experiments import skills
+from vgcrl.experiments.base import Claim, Experiment, Outcome, judge
+from vgcrl.experiments.skills import covered
+from vgcrl.show.tables import Table
+from vgcrl.training import run_folder
 from vgcrl.training.options import Options
 
+
+class Change(NamedTuple):
+    """Of METRA as it is: one option, and whether more cells are expected to be covered with it, or fewer."""
+
+    options: dict[str, Any]
+    more: bool
+    words: str
+
+
 POSES = ("diayn", "vgcrl", "visr", "discern", "lingcrl")  # methods whose q sees features as they are
-# Changes of METRA as it is, and what each is expected to do to the cells covered.
-CHANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "metra-raw": ({"posterior_features": "raw"}, "fewer with raw features"),
-    "metra-alpha-1": ({"initial_alpha": 1.0}, "fewer where α starts at 1, not at 0.01"),
-    "metra-rate-3e-4": ({"learning_rate": (3e-4,)}, "more at a learning rate of 3e-4, not 1e-4"),
-    "metra-discrete": ({"method": "metra-discrete"}, "more with 16 categories, not directions in the plane"),
+CHANGES = {
+    "metra-raw": Change({"posterior_features": "raw"}, False, "with raw features"),
+    "metra-alpha-1": Change({"initial_alpha": 1.0}, False, "where α starts at 1, not at 0.01"),
+    "metra-rate-3e-4": Change({"learning_rate": (3e-4,)}, True, "at a learning rate of 3e-4, not 1e-4"),
+    "metra-discrete": Change({"method": "metra-discrete"}, True, "with 16 categories, not directions in the plane"),
 }
-COLUMNS = {"coverage": "cells covered", "spread_v": "spread of velocity, m/s", "F": "F", "lgr_z": "LGR(z)"}
+COLUMNS = {key: skills.COLUMNS[key] for key in ("coverage", "spread_v", "F", "lgr_z")}
 
 
 def runs(quick: bool) -> dict[str, Options]:
-    """As HalfCheetah in the comparison of skills. Quick: METRA with scaled and with raw features, and sooner."""
-    usual = Options("metra", "HalfCheetah", positions=True, horizon=200, learning_rate=(1e-4,), updates_per_step=1 / 32)
-    usual |= {"envs": 128, "evaluate_episodes": 48}
+    """Changes of METRA on HalfCheetah in the comparison of skills. Quick: with scaled and with raw features."""
+    usual = skills.runs(quick)["HalfCheetah-metra"]
+    changed = {name: usual | change.options for name, change in CHANGES.items()}
     if quick:
-        small = usual | {"seeds": 1, "steps": 1_000_000, "evaluate_every": 250_000, "learning_rate": (3e-4,)}
-        return {"metra": small, "metra-raw": small | CHANGES["metra-raw"][0]}
-    whole = usual | {"seeds": 3, "steps": 3_000_000, "evaluate_every": 750_000}
-    changed = {name: whole | change for name, (change, _) in CHANGES.items()}
+        return {"metra": usual, "metra-raw": changed["metra-raw"]}
     seen = {"": "raw", "-standard": "standard"}
     others = {
-        name + end: whole | {"method": name, "posterior_features": features}
+        name + end: usual | {"method": name, "posterior_features": features}
         for name in POSES
         for end, features in seen.items()
     }
-    return {"metra": whole} | changed | others
-
-
-def covered(run: Path) -> np.ndarray:
-    return np.array([row["coverage"] for row in last_rows(run)])
+    return {"metra": usual} | changed | others
 
 
 def row(name: str, run: Path) -> list[str]:
-    last, config = logs.read_lines(run / "metrics.jsonl")[-1], run_folder.read_config(run)
-    each = ", ".join(f"{x:.0f}" for x in covered(run))
-    return [name, *(with_interval(last["mean"][k], last["ci95"][k]) for k in COLUMNS), each, config.engine]
+    measured, each = skills.measured(run, COLUMNS), ", ".join(f"{x:.0f}" for x in covered(run))
+    return [name, *measured, each, run_folder.read_config(run).engine]
 
 
 def claims(found: dict[str, Path]) -> list[Claim]:
@@ -56,10 +58,10 @@ def claims(found: dict[str, Path]) -> list[Claim]:
         return covered(found[name]) - covered(found[base])
 
     out = []
-    for name, (_, expected) in CHANGES.items():
+    for name, change in CHANGES.items():
         if name in found:
-            verdict = judge(gain(name, "metra"), least=0, full=0, higher=expected.startswith("more"))
-            out.append(Claim(f"METRA covers {expected}", *verdict))
+            verdict = judge(gain(name, "metra"), least=0, full=0, higher=change.more)
+            out.append(Claim(f"METRA covers {'more' if change.more else 'fewer'} {change.words}", *verdict))
     for name in POSES:
         if name in found:
             verdict = judge(gain(f"{name}-standard", name), least=0, full=0)

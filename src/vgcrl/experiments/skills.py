@@ -6,6 +6,7 @@ and arrivals tell the difference.
 
 import colorsys
 import math
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -66,10 +67,20 @@ def standing_still(config: Config) -> float:
     return float(np.mean(np.sum(targets[:, list(spec.velocity)] ** 2, axis=1)))
 
 
+def measured(run: Path, names: Iterable[str]) -> list[str]:
+    """By the last evaluation, with intervals."""
+    last = logs.read_lines(run / "metrics.jsonl")[-1]
+    return [with_interval(last["mean"][name], last["ci95"][name]) for name in names]
+
+
+def covered(run: Path) -> np.ndarray:
+    """Cells, by each seed."""
+    return np.array([row["coverage"] for row in last_rows(run)])
+
+
 def row(run: Path) -> list[str]:
-    last, config = logs.read_lines(run / "metrics.jsonl")[-1], run_folder.read_config(run)
-    measured = (with_interval(last["mean"][k], last["ci95"][k]) for k in COLUMNS)
-    return [config.method, *measured, config.engine]
+    config = run_folder.read_config(run)
+    return [config.method, *measured(run, COLUMNS), config.engine]
 
 
 def title(group: dict[str, Path]) -> str:
@@ -80,11 +91,10 @@ def title(group: dict[str, Path]) -> str:
 
 def claims(env: str, group: dict[str, Path]) -> list[Claim]:
     """Each method that asks for motion, against DIAYN, seed by seed."""
-    covered = {name: np.array([r["coverage"] for r in last_rows(run)]) for name, run in group.items()}
-    poses, out = covered["diayn"], []
-    for name in (name for name in MOVES if name in covered):
+    poses, out = covered(group["diayn"]), []
+    for name in (name for name in MOVES if name in group):
         sentence = f"{env}: {name} covers more than DIAYN (cells of 1 m; full: ten times as many)"
-        verdict = judge(covered[name] - poses, least=0, full=9 * float(poses.mean()))
+        verdict = judge(covered(group[name]) - poses, least=0, full=9 * float(poses.mean()))
         out.append(Claim(sentence, *verdict, PUBLISHED.get(env, "–")))
     return out
 
