@@ -518,10 +518,12 @@ def test_a_finished_program_is_not_repeated_without_its_run(finished, capsys, mo
 
 def test_a_report_alone_trains_nothing(finished, capsys, monkeypatch):
     (finished / "report.html").unlink()
-    next((finished / "cells").glob("*.json")).unlink()
+    missing = next((finished / "cells").glob("*.json"))
+    missing.unlink()
     monkeypatch.setattr(grid, "train", None)
     assert run(finished.parent, "--report") == 0
     assert (finished / "report.html").exists()
+    assert not missing.exists()  # nor is what was trained measured
     shutil.rmtree(finished / "cells")
     assert run(finished.parent, "--report") == 2
     assert "--report finds no program in" in capsys.readouterr().err
