@@ -35,6 +35,19 @@ def test_the_closest_seed_is_the_expert():
     assert all(len(set(group)) == experts.STATES for group in states[:, 0].reshape(3, -1)), "the same state twice"
 
 
+def test_the_closest_episode_is_the_expert_whatever_it_was_asked_for():
+    """Four episodes for two targets; the one that falls is closest, and not taken while another stands."""
+    targets = np.array([[1.0], [-1.0]])
+    path = np.zeros((1, 41, 4, 2))
+    path[..., 1] = [0.2, 1.1, -0.7, -1.0]
+    path[..., 0] = [0.5, 0.5, 0.5, 3.0]
+    spec = resolve(Options()).specification._replace(velocity=(1,), height=(0.0, 1.0))
+    found = experts.choose(path, targets, spec, 7, {})
+    np.testing.assert_allclose(found.achieved[:, 0], [1.1, -0.7])
+    np.testing.assert_allclose(found.states[:, 1], np.repeat([1.1, -0.7], experts.STATES))
+    assert not found.fell.any()
+
+
 def test_a_target_keeps_the_recording_that_came_closest():
     asked = np.array([[1.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
     early = np.array([[0.9, 0.0], [0.0, 0.0], [0.0, 0.1]])
@@ -88,6 +101,22 @@ def test_the_command(tmp_path, capsys):
     assert main([*command, "--sigma", "0.3"]) == 2
     assert "trained otherwise" in capsys.readouterr().err
 
+    recorded = ["experts", "--env", "pointmass", "--policy", str(tmp_path / "pointmass")]
+    assert main([*recorded, "--out", str(tmp_path / "new.safetensors")]) == 0
+    fresh = target_states.read(tmp_path / "new.safetensors")
+    assert fresh.error.mean() < again.error.mean(), "asked for many velocities, it comes no closer than asked for 49"
+    assert main([*recorded, "--out", str(out)]) == 0
+    merged = target_states.read(out)
+    np.testing.assert_allclose(merged.error, np.minimum(again.error, fresh.error))
+    assert [facts["command"] for facts in merged.facts["before"]] == [again.facts["command"]]
+    capsys.readouterr()
+    assert main([*recorded, "--seeds", "2"]) == 2
+    assert "--policy trains nothing, so --seeds" in capsys.readouterr().err
+    assert main([*recorded[:2], "HalfCheetah", *recorded[3:]]) == 2
+    assert "does not pursue velocities of HalfCheetah" in capsys.readouterr().err
+    assert main([*recorded, "--out", str(tmp_path / "pointmass" / "policy.safetensors")]) == 2
+    assert "is no file of experts" in capsys.readouterr().err
+
 
 def test_the_recorded_command_asks_for_the_same():
     given = experts.EXPERT | Options(env="Ant", steps=5000, seeds=1, terminate=True, alive_bonus=8.0)
@@ -126,9 +155,9 @@ def test_what_ships_fits_its_environment(name):
     assert np.abs(speeds - found.asked)[kept].mean() < 0.5, "states that do not move as their expert does"
 
 
-def test_halfcheetah_ships():
-    assert "HalfCheetah" in SHIPPED
-    assert not target_states.read(target_states.shipped("HalfCheetah")).missed.any()
+@pytest.mark.parametrize(("name", "most"), [("HalfCheetah", 0), ("Ant", 1)])
+def test_few_of_the_experts_missed(name, most):
+    assert target_states.quality(name)[0] <= most
 
 
 def test_some_of_the_targets_are_of_all_experts_alike():

@@ -138,10 +138,16 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 
 def _experts(args: argparse.Namespace) -> int:
-    from vgcrl.use.experts import EXPERT, experts
+    from vgcrl.use.experts import EXPERT, experts, recorded
 
-    out = args.out or Path("targets") / f"{args.env}.safetensors"
-    found = experts(EXPERT | options_of(args), out, say)
+    out, given = args.out or Path("targets") / f"{args.env}.safetensors", options_of(args)
+    if args.policy is not None:
+        trained = [flag(name) for name in given if name != "env"]
+        if trained:
+            raise UsageError(f"--policy trains nothing, so {trained[0]} has no meaning; valid: one of the two")
+        found = recorded(args.policy, args.env, out, say)
+    else:
+        found = experts(EXPERT | given, out, say)
     if found is None:
         return 130
     _print_experts(found, str(out))
@@ -225,7 +231,8 @@ def _list(args: argparse.Namespace) -> int:
             if path is not None:
                 found = target_states.read(path)
                 _print_experts(found, f"{env}, {found.facts['steps']:,} steps of `{found.facts['command']}`")
-                print(found.facts.get("remark", "as that command writes it"))
+                for facts in (found.facts, *found.facts.get("before", [])):
+                    print(f"{facts['command']}: {facts.get('remark', 'as that command writes it')}")
     return 0
 
 

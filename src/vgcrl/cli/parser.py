@@ -189,6 +189,7 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
         from vgcrl.use.experts import EXPERT, FIXED
 
         _add_options(made, EXPERT, (*FIXED, "env"))
+    made.add_argument("--policy", metavar="RUN", help="record this run or policy of velocities; nothing is trained")
     made.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
 
 

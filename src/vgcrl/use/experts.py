@@ -1,14 +1,14 @@
 """Velocity-tracking experts: GCRL itself, with velocities as goals and Huber's loss as −log q.
 
-One policy per seed serves all target velocities; for each target the seed that comes closest is its expert, at the
-evaluation at which it came closest; one that stays on its feet is closer than any that falls. States are taken from
-the second half of its episode.
+One policy per seed serves all target velocities. For each target the episode that kept closest to it is its expert,
+whichever seed, evaluation and velocity asked for it came from; one that stays on its feet is closer than any that
+falls. States are taken from the second half of that episode.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Callable
-from functools import partial, reduce
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,8 +27,10 @@ from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 from vgcrl.training.resolve import resolve
+from vgcrl.use.policies import folder_of
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
+REQUESTS = tuple(np.linspace(-3.0, 3.0, 41))  # asked of a policy that is there, per axis
 STATES = 6  # of each expert
 FIXED = ("method", "features", "posterior", "goal_dim")  # of an expert; the rest is as in any run
 EXPERT = Options(  # sigma is the scale of the loss, in m/s
@@ -62,19 +64,17 @@ def _ranges(config: Config) -> list[tuple[float, float]]:
     return [(spec.low[i], spec.high[i]) for i in spec.velocity]
 
 
-def choose(path: np.ndarray, asked: np.ndarray, spec: EnvSpec, step: int, facts: dict[str, Any]) -> Experts:
-    """From (seed, step, expert, observation): states of each expert's best seed, and what velocity it kept."""
+def choose(path: np.ndarray, targets: np.ndarray, spec: EnvSpec, step: int, facts: dict[str, Any]) -> Experts:
+    """From (seed, step, episode, observation): for each target states of the episode that kept closest to it."""
     settled, low, high = path[:, path.shape[1] // 2 :], *spec.height
-    achieved = settled[..., list(spec.velocity)].mean(axis=1)
+    episodes = np.moveaxis(settled, 1, 2).reshape(-1, settled.shape[1], settled.shape[-1])  # of all seeds
+    achieved = episodes[..., list(spec.velocity)].mean(axis=1)
+    fell = np.any((episodes[..., 0] < low) | (episodes[..., 0] > high), axis=1)
+    errors = np.linalg.norm(achieved[None] - targets[:, None], axis=-1)
+    best = np.array([np.lexsort((row, fell))[0] for row in errors])
     random = np.random.default_rng(0)
-    places = [random.choice(settled.shape[1], STATES, False) for _ in asked]
-
-    def of_one_seed(states: np.ndarray, kept: np.ndarray) -> Experts:
-        shown = np.concatenate([states[place, e] for e, place in enumerate(places)])
-        fell = np.any((states[..., 0] < low) | (states[..., 0] > high), axis=0)
-        return Experts(shown, asked, kept, np.full(len(asked), step), fell, facts)
-
-    return reduce(closest, map(of_one_seed, settled, achieved))
+    states = [episodes[e, random.choice(settled.shape[1], STATES, False)] for e in best]
+    return Experts(np.concatenate(states), targets, achieved[best], np.full(len(targets), step), fell[best], facts)
 
 
 def closest(old: Experts, new: Experts) -> Experts:
@@ -88,6 +88,24 @@ def closest(old: Experts, new: Experts) -> Experts:
     return Experts(*map(either, old[:-1], new[:-1]), new.facts)
 
 
+def grid(speeds: Iterable[float], spec: EnvSpec) -> np.ndarray:
+    """Those speeds along every axis, as velocities."""
+    return np.array(list(itertools.product(speeds, repeat=len(spec.velocity))), np.float32)
+
+
+def common_facts(config: Config, command: str, step: int) -> dict[str, Any]:
+    return {
+        "command": command,
+        "env": config.env,
+        "seeds": config.seeds,
+        "updates_per_step": config.updates_per_step,
+        "tolerance": TOLERANCE,
+        "hardware": summary.hardware(),
+        "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco") if find_spec(name)},
+        "steps": step,
+    }
+
+
 def to_the_end(config: Config) -> Program:
     """The same program, but who falls stays down: a path is of one episode, without fresh starts in it."""
     return compile_config(dataclasses.replace(config, terminate=False) if config.terminate else config)
@@ -98,23 +116,19 @@ class Keeper:
 
     def __init__(self, config: Config, out: Path, best: Experts | None):
         self.out, self.best, self.program = out, best, to_the_end(config)
-        self.facts = {
-            "command": command(config),
-            "env": config.env,
-            "seeds": config.seeds,
-            "updates_per_step": config.updates_per_step,
-            "tolerance": TOLERANCE,
-            "hardware": summary.hardware(),
-            "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco") if find_spec(name)},
-        }
 
     def __call__(self, runs: RunState, step: int) -> None:
-        spec = self.program.spec
-        asked = np.array(list(itertools.product(SPEEDS, repeat=len(spec.velocity))), np.float32)
+        config, spec = self.program.config, self.program.spec
+        asked = grid(SPEEDS, spec)
         path = np.asarray(self.program.record_episodes(runs, jnp.asarray(asked)))
-        found = choose(path, asked, spec, step, self.facts | {"steps": step})
+        found = choose(path, asked, spec, step, common_facts(config, command(config), step))
         self.best = found if self.best is None else closest(self.best, found)
         write(self.out, self.best)
+
+
+def _check_out(out: Path) -> None:
+    if out.suffix != ".safetensors":
+        raise UsageError(f"--out {out} has another ending; valid: a file that ends in .safetensors")
 
 
 def kept(out: Path, config: Config) -> Experts | None:
@@ -129,8 +143,7 @@ def kept(out: Path, config: Config) -> Experts | None:
 def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | None:
     """Trains what is missing beside `out`, which has the best so far; None where the user stopped it."""
     config = configuration(given)
-    if out.suffix != ".safetensors":
-        raise UsageError(f"--out {out} has another ending; valid: a file that ends in .safetensors")
+    _check_out(out)
     if config.horizon < 2 * STATES:
         raise UsageError(f"--horizon {config.horizon} is too short for {STATES} states; valid: at least {2 * STATES}")
     folder = out.with_suffix("")
@@ -148,3 +161,36 @@ def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | 
         say("stopped and saved; the same command continues")
         return None
     return keep.best
+
+
+def _velocity_policy(name: str, env: str, say: Callable[[str], None]) -> tuple[Program, RunState, int]:
+    program, runs, counters = trainer.restore(folder_of(name), say)
+    config = program.config
+    aims = config.posterior.startswith("state-") and config.feature_indices(program.spec) == program.spec.velocity
+    if config.env != env or not aims or not program.spec.velocity:
+        raise UsageError(
+            f"--policy {name} does not pursue velocities of {env}; valid: one trained with --features velocity"
+        )
+    return to_the_end(config), runs, counters["step"]
+
+
+def recorded(policy: str, env: str, out: Path, say: Callable[[str], None]) -> Experts:
+    """From a policy that is there: asked for many velocities, since one may keep a velocity when asked for another.
+
+    Of a file that is there, what is closer stays.
+    """
+    _check_out(out)
+    program, runs, step = _velocity_policy(policy, env, say)
+    spec, words = program.spec, f"vgcrl experts --env {env} --policy {policy}"
+    path = np.asarray(program.record_episodes(runs, jnp.asarray(grid(REQUESTS, spec))))
+    best = choose(path, grid(SPEEDS, spec), spec, step, common_facts(program.config, words, step))
+    if out.exists():
+        try:
+            old = read(out)
+            best = closest(old, best)
+        except (*UNREADABLE, IndexError) as error:
+            raise UsageError(f"--out {out} is no file of experts: {error}; valid: another, or one of {env}") from None
+        before = [old.facts, *old.facts.get("before", [])]
+        best = best._replace(facts=best.facts | {"before": [f for f in before if f["command"] != words]})
+    write(out, best)
+    return best
