@@ -77,12 +77,16 @@ def choose(path: np.ndarray, targets: np.ndarray, spec: EnvSpec, step: int, fact
     return Experts(np.concatenate(states), targets, achieved[best], np.full(len(targets), step), fell[best], facts)
 
 
-def closest(old: Experts, new: Experts) -> Experts:
-    """Of two recordings, for each target the one that missed it by less; the facts of the new one."""
-    better = np.where(old.fell == new.fell, new.error < old.error, old.fell)
+def closer(old: Experts, new: Experts) -> np.ndarray:
+    """Which targets the new recording missed by less."""
+    return np.where(old.fell == new.fell, new.error < old.error, old.fell)
+
+
+def merged(old: Experts, new: Experts, take: np.ndarray) -> Experts:
+    """The new recording's for those targets, the old one's for the others; the facts of the new one."""
 
     def either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        chosen = np.where(better[:, None], b.reshape(len(better), -1), a.reshape(len(better), -1))
+        chosen = np.where(take[:, None], b.reshape(len(take), -1), a.reshape(len(take), -1))
         return chosen.reshape(b.shape)
 
     return Experts(*map(either, old[:-1], new[:-1]), new.facts)
@@ -122,7 +126,7 @@ class Keeper:
         asked = grid(SPEEDS, spec)
         path = np.asarray(self.program.record_episodes(runs, jnp.asarray(asked)))
         found = choose(path, asked, spec, step, common_facts(config, command(config), step))
-        self.best = found if self.best is None else closest(self.best, found)
+        self.best = found if self.best is None else merged(self.best, found, closer(self.best, found))
         write(self.out, self.best)
 
 
@@ -177,7 +181,7 @@ def _velocity_policy(name: str, env: str, say: Callable[[str], None]) -> tuple[P
 def recorded(policy: str, env: str, out: Path, say: Callable[[str], None]) -> Experts:
     """From a policy that is there: asked for many velocities, since one may keep a velocity when asked for another.
 
-    Of a file that is there, what is closer stays.
+    In a file that is there it replaces only the experts that missed their target.
     """
     _check_out(out)
     program, runs, step = _velocity_policy(policy, env, say)
@@ -187,7 +191,7 @@ def recorded(policy: str, env: str, out: Path, say: Callable[[str], None]) -> Ex
     if out.exists():
         try:
             old = read(out)
-            best = closest(old, best)
+            best = merged(old, best, old.missed & closer(old, best))
         except (*UNREADABLE, IndexError) as error:
             raise UsageError(f"--out {out} is no file of experts: {error}; valid: another, or one of {env}") from None
         before = [old.facts, *old.facts.get("before", [])]
