@@ -33,10 +33,10 @@ def compiled_once(program_class):
         made.shapes = functools.cache(made.shapes)
         return made
 
-    def find(config):
+    def find(config, *examiner):
         on_host = config.env in bodies.TASKS or config.env.startswith("foreign_envs:")
         if (program_class is HostProgram) != on_host:
-            return program_class(config)
+            return program_class(config, *examiner)
         rates = {name: tuple(1.0 for _ in getattr(config, name)) for name in RATES}
         made = copy.copy(compiled(dataclasses.replace(config, **dict.fromkeys(NOT_COMPILED, 1), **rates)))
         assert "envs" not in vars(made)

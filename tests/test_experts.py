@@ -79,7 +79,7 @@ def test_a_miss_is_told_and_files_come_back(tmp_path):
     np.testing.assert_array_equal(target_states.from_file(tmp_path / "a" / "x.safetensors", 3), np.ones((4, 3)))
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path, capsys, monkeypatch):
     """On the point mass, tiny: 49 experts; a second call records again without training again."""
     out = tmp_path / "pointmass.safetensors"
     command = ["experts", "--env", "pointmass", "--out", str(out), *flags(steps=320, seeds=2, envs=4)]
@@ -101,6 +101,7 @@ def test_the_command(tmp_path, capsys):
     assert main([*command, "--sigma", "0.3"]) == 2
     assert "trained otherwise" in capsys.readouterr().err
 
+    monkeypatch.setattr(experts, "REQUESTS", tuple(np.linspace(-3.0, 3.0, 13)))
     recorded = ["experts", "--env", "pointmass", "--policy", str(tmp_path / "pointmass")]
     assert main([*recorded, "--out", str(tmp_path / "new.safetensors")]) == 0
     fresh = target_states.read(tmp_path / "new.safetensors")

@@ -63,6 +63,21 @@ def test_what_it_trained_is_examined_by_mujoco(tmp_path):
         run_folder.checked_config(tmp_path)
 
 
+def test_evaluations_on_the_way_are_mujoco_s_too(monkeypatch):
+    """MJX in Warp's place: what evaluates and records is the program of the engine that examines."""
+    config = resolve(Options("diayn", "HalfCheetah", engine="mjx", seeds=2, envs=2, hidden=(8,), horizon=12))
+    engines = envs.ENVS["HalfCheetah"].engines
+    monkeypatch.setitem(engines, "mjx", engines["mjx"]._replace(examined_by="mujoco"))
+    program, exact = compile_config(config), compile_config(config.examiner)
+    assert (program.config.engine, exact.config.engine) == ("mjx", "mujoco")
+    runs = exact.init()
+    here, there = (jax.device_get(p.evaluate(runs, episodes=3)) for p in (program, exact))
+    assert set(here) == set(there)
+    assert all(map(np.array_equal, jax.tree.leaves(here), jax.tree.leaves(there)))
+    z = jnp.arange(3)
+    np.testing.assert_array_equal(program.record_episodes(runs, z), exact.record_episodes(runs, z))
+
+
 def test_its_policy_is_read_by_another_engine_without_a_word(tmp_path):
     config = resolve(Options("diayn", "HalfCheetah", engine="mujoco", seeds=1, envs=2, hidden=(8,), replay=8_000))
     runs = compile_config(config).init()

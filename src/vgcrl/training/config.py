@@ -162,6 +162,16 @@ class Config:
         return self.simulator.native
 
     @property
+    def examiner(self) -> "Config":
+        """The same by the engine that measures what this one trains: an exact one for one that is fast rather than
+        exact, else itself."""
+        name = self.simulator.examined_by
+        if name is None:
+            return self
+        gone = set(self.simulator.options) - set(find(self.env).engines[name].options)
+        return dataclasses.replace(self, engine=name, **dict.fromkeys(gone))
+
+    @property
     def runs(self) -> int:
         return self.seeds * len(self.settings)
 

@@ -195,4 +195,7 @@ class HostProgram(Program):
 
 
 def compile_config(config: Config) -> Program:
-    return NativeProgram(config) if config.native else HostProgram(config)
+    if not config.native:
+        return HostProgram(config)
+    examiner = config.examiner
+    return NativeProgram(config, None if examiner == config else compile_config(examiner))

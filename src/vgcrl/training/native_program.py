@@ -13,8 +13,11 @@ from vgcrl.training.program import Program, RunState
 
 
 class NativeProgram(Program):
-    def __init__(self, config: Config):
+    """Episodes are run by `examiner` where there is one: the same configuration by an engine that is exact."""
+
+    def __init__(self, config: Config, examiner: Program | None = None):
         super().__init__(config)
+        self.examiner = examiner
         p = self.parts
         self._start = self.for_all_runs(partial(program.init, p), axes=(0, 0, None))
         self._advance = self.for_all_runs(partial(program.advance, p), axes=(0, None, None), donate=(0,))
@@ -36,13 +39,17 @@ class NativeProgram(Program):
     def evaluate(
         self, runs: RunState, targets: Array | None = None, episodes: int | None = None, noise: bool = False
     ) -> dict[str, Any]:
+        if self.examiner:
+            return self.examiner.evaluate(runs, targets, episodes, noise)
         size = count, _ = episodes or self.config.evaluate_episodes, noise
         if size not in self._evaluations:
             measure = partial(evaluation.evaluate, self.parts, count=count, noise=noise)
             self._evaluations[size] = self.for_all_runs(measure, axes=(0, None))
         return self._evaluations[size](runs, targets)
 
-    def record_episodes(self, runs: RunState, z: Array, noise: bool = False) -> Array:
+    def record_episodes(self, runs: RunState, z: Array, noise: bool = False) -> Any:
+        if self.examiner:
+            return self.examiner.record_episodes(runs, z, noise)
         return self._recordings[noise](runs, z)
 
     def overflows(self, runs: RunState) -> int:

@@ -1,6 +1,5 @@
 """A run directory: its lock, its configuration, how far it got."""
 
-import dataclasses
 import fcntl
 import os
 import shutil
@@ -162,18 +161,12 @@ def read_config(folder: Path) -> Config:
 
 
 def checked_config(folder: Path, *, examine: bool = False) -> Config:
-    """Of a run that is to go on, or to be examined: it may have been edited.
-
-    What was trained by an engine that is fast rather than exact is examined by an exact one.
-    """
+    """Of a run that is to go on, or to be examined, which another engine may do: it may have been edited."""
     config = read_config(folder)
     modules.check_outside(folder, str(config.env))
     try:
-        engines = find(config.env).engines
-        if examine and config.engine in engines and config.simulator.examined_by:
-            examiner = config.simulator.examined_by
-            gone = set(config.simulator.options) - set(engines[examiner].options)
-            config = dataclasses.replace(config, engine=examiner, **dict.fromkeys(gone))
+        if examine and config.engine in find(config.env).engines:
+            config = config.examiner
         return resolve(Options.of(config))
     except UsageError as error:
         raise UsageError(f"{folder / 'config.json'}: {error}") from None
