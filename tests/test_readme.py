@@ -1,15 +1,55 @@
-"""Numbers with an interval in tables of the README are rows of the reports under results/, which are generated."""
+"""Numbers of the README are those of the reports under results/, which are generated."""
 
+import json
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+TABLES = {
+    name: json.loads((ROOT / "results" / name / "result.json").read_text()) for name in ("discrete", "continuous")
+}
 
 
-def rows(path):
-    return [line for line in path.read_text().splitlines() if line.startswith("|") and "±" in line]
+def rows(text):
+    return [line for line in text.splitlines() if line.startswith("|") and "±" in line]
 
 
 def test_rows_of_the_readme_are_rows_of_the_reports():
-    generated = {row for path in ROOT.glob("results/*/README.md") for row in rows(path)}
+    generated = {row for path in ROOT.glob("results/*/README.md") for row in rows(path.read_text())}
     assert generated
-    assert [row for row in rows(ROOT / "README.md") if row not in generated] == []
+    assert [row for row in rows(README) if row not in generated] == []
+
+
+def test_intervals_in_a_result_are_in_its_report():
+    found = 0
+    for text in re.findall(r"^- \[.*?(?=^- |^#|\Z)", README, re.M | re.S):
+        folder = re.search(r"\]\((results/\w+)\)", text)
+        intervals = re.findall(r"\d+\.\d+ ± \d+\.\d+", text)
+        if folder and intervals:
+            report = (ROOT / folder[1] / "README.md").read_text()
+            assert [x for x in intervals if x not in report] == [], folder[1]
+            found += len(intervals)
+    assert found >= 3
+
+
+def test_what_is_said_of_the_locomotion_tables():
+    counts = {
+        name: dict(zip((row[0] for row in rows), rows, strict=True)) for name, rows in against_the_paper().items()
+    }
+    better, equal, worse = (sum(int(each["LGR_v(s)"][i]) for each in counts.values()) for i in (1, 2, 3))
+    assert f"worse than the paper's in {worse} of the {better + equal + worse} rows that are judged" in README
+    programs = [cell for each in TABLES.values() for name, cell in each["programs"].items() if is_of_the_paper(name)]
+    long, every = (
+        sum(len(c["settings"]) for c in some) for some in ([c for c in programs if c["steps"] >= 10**7], programs)
+    )
+    assert f"{long} of {every} rows for 10M" in README
+
+
+def against_the_paper():
+    return {name: each["tables"]["Rows against the paper"]["rows"] for name, each in TABLES.items()}
+
+
+def is_of_the_paper(name):
+    """Not one of those that stand beside its tables."""
+    return name.split("-")[-1] not in ("early", "velocity")
