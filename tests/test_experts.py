@@ -117,7 +117,11 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert main([*recorded[:2], "HalfCheetah", *recorded[3:]]) == 2
     assert "does not pursue velocities of HalfCheetah" in capsys.readouterr().err
     assert main([*recorded, "--out", str(tmp_path / "pointmass" / "policy.safetensors")]) == 2
-    assert "is no file of experts" in capsys.readouterr().err
+    assert "does not hold experts of pointmass" in capsys.readouterr().err
+    ant = tmp_path / "ant.safetensors"
+    ant.write_bytes(target_states.shipped("Ant").read_bytes())
+    assert main([*recorded, "--out", str(ant)]) == 2
+    assert "they are of Ant" in capsys.readouterr().err
 
 
 def test_the_recorded_command_asks_for_the_same():

@@ -135,6 +135,11 @@ def _check_out(out: Path) -> None:
         raise UsageError(f"--out {out} has another ending; valid: a file that ends in .safetensors")
 
 
+def _check_horizon(config: Config) -> None:
+    if config.horizon < 2 * STATES:
+        raise UsageError(f"--horizon {config.horizon} is too short for {STATES} states; valid: at least {2 * STATES}")
+
+
 def kept(out: Path, config: Config) -> Experts | None:
     """What an earlier call has left of the same experts."""
     try:
@@ -148,8 +153,7 @@ def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | 
     """Trains what is missing beside `out`, which has the best so far; None where the user stopped it."""
     config = configuration(given)
     _check_out(out)
-    if config.horizon < 2 * STATES:
-        raise UsageError(f"--horizon {config.horizon} is too short for {STATES} states; valid: at least {2 * STATES}")
+    _check_horizon(config)
     folder = out.with_suffix("")
     started = (folder / "config.json").exists()
     if started and run_folder.read_config(folder) != config:
@@ -175,7 +179,22 @@ def _velocity_policy(name: str, env: str, say: Callable[[str], None]) -> tuple[P
         raise UsageError(
             f"--policy {name} does not pursue velocities of {env}; valid: one trained with --features velocity"
         )
+    _check_horizon(config)
     return to_the_end(config), runs, counters["step"]
+
+
+def _experts_of(out: Path, env: str, targets: np.ndarray) -> Experts:
+    """Those that a file has."""
+    valid = f"a new file, or one of `vgcrl experts --env {env}`"
+    try:
+        found = read(out)
+        if found.facts["env"] != env:
+            raise ValueError(f"they are of {found.facts['env']}")
+        if not np.array_equal(found.asked, targets) or len(found.states) != STATES * len(targets):
+            raise ValueError("they pursued other velocities")
+    except UNREADABLE as error:
+        raise UsageError(f"--out {out} does not hold experts of {env}: {error}; valid: {valid}") from None
+    return found
 
 
 def recorded(policy: str, env: str, out: Path, say: Callable[[str], None]) -> Experts:
@@ -186,15 +205,13 @@ def recorded(policy: str, env: str, out: Path, say: Callable[[str], None]) -> Ex
     _check_out(out)
     program, runs, step = _velocity_policy(policy, env, say)
     spec, words = program.spec, f"vgcrl experts --env {env} --policy {policy}"
+    targets = grid(SPEEDS, spec)
+    old = _experts_of(out, env, targets) if out.exists() else None
     path = np.asarray(program.record_episodes(runs, jnp.asarray(grid(REQUESTS, spec))))
-    best = choose(path, grid(SPEEDS, spec), spec, step, common_facts(program.config, words, step))
-    if out.exists():
-        try:
-            old = read(out)
-            best = merged(old, best, old.missed & closer(old, best))
-        except (*UNREADABLE, IndexError) as error:
-            raise UsageError(f"--out {out} is no file of experts: {error}; valid: another, or one of {env}") from None
-        before = [old.facts, *old.facts.get("before", [])]
-        best = best._replace(facts=best.facts | {"before": [f for f in before if f["command"] != words]})
+    best = choose(path, targets, spec, step, common_facts(program.config, words, step))
+    if old:
+        before = [facts for facts in (old.facts, *old.facts.get("before", [])) if facts["command"] != words]
+        best = merged(old, best, old.missed & closer(old, best))
+        best = best._replace(facts=best.facts | {"before": before})
     write(out, best)
     return best
