@@ -533,7 +533,8 @@ def test_what_is_not_trained_again_is_told(finished, capsys):
     assert run(finished.parent, "--dry-run") == 0
     assert f"not trained again: 2 programs in {finished / 'cells'}; --out DIR" in capsys.readouterr().out
     assert run(finished.parent, "--dry-run", "--steps", "1280") == 0
-    others = "2 of them with other --steps, --seeds, --updates-per-step, --envs, --engine, --physics than asked for"
+    names = "--steps, --seeds, --updates-per-step, --posterior-learning-rate, --envs, --engine, --physics"
+    others = f"2 of them with other {names} than asked for"
     assert others in capsys.readouterr().out
 
 
@@ -653,11 +654,13 @@ def test_the_commands_told_are_those_that_make_what_there_is():
     assert reported(made(every)) == ["vgcrl reproduce discrete"]
     found = made(bodies["HalfCheetah"], steps=2_000_000) | made(bodies["Ant"], steps=500_000)
     found |= made(bodies["Humanoid"][:2], steps=500_000, seeds=5, updates_per_step=1.0)
+    found |= made(bodies["Humanoid"][2:3], posterior_learning_rate=[3e-5])
     commands = reported(found)
     assert commands == [
         "vgcrl reproduce discrete --env HalfCheetah --steps 2000000",
         "vgcrl reproduce discrete --env Ant --steps 500000",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 10,20 --steps 500000 --seeds 5 --updates-per-step 1.0",
+        "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 3e-05",
     ]
     for command in commands:  # and they do
         args = parse(command.split()[1:])
@@ -665,7 +668,8 @@ def test_the_commands_told_are_those_that_make_what_there_is():
         for job in grid.select(jobs, Request(env=args.env, goal_dim=args.goal_dim)):
             if "aside" not in job.rows[0]:
                 scales = {k: found[job.name]["config"][k] for k in grid.SCALES}
-                assert {k: getattr(resolve(job.options), k) for k in grid.SCALES} == scales
+                config = json.loads(resolve(job.options).to_json())
+                assert {k: config[k] for k in grid.SCALES} == scales
 
 
 @pytest.mark.parametrize("name", GRIDS)

@@ -73,6 +73,7 @@ class Request(NamedTuple):
     steps: int | None = None
     seeds: int | None = None
     updates_per_step: float | None = None
+    posterior_learning_rate: float | None = None
     envs: int | None = None
     engine: str | None = None
     physics: str | None = None

@@ -3,6 +3,7 @@
 Files of finished programs may be gathered from several machines in one folder.
 """
 
+import json
 import shlex
 import shutil
 from functools import partial
@@ -24,7 +25,7 @@ from vgcrl.training.resolve import resolve
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
-RATE = 3e-4  # of q, as of the policy
+RATE = 3e-4  # of q, as of the policy, unless told
 # Data in plenty from 128 environments: an update for eight steps of it. Curves are drawn from a few episodes.
 WHOLE: dict[str, Any] = {"steps": STEPS, "seeds": SEEDS, "updates_per_step": 0.125, "evaluate_episodes": 10}
 # Where simulating takes longer than learning, four times as much is learned of each step, and curves have fewer points.
@@ -43,7 +44,15 @@ QUICK: dict[str, Any] = {
     "evaluate_episodes": 8,
     "horizon": 200,
 }
-SCALES = ("steps", "seeds", "updates_per_step", "envs", "engine", "physics")  # may be asked for
+SCALES = (
+    "steps",
+    "seeds",
+    "updates_per_step",
+    "posterior_learning_rate",
+    "envs",
+    "engine",
+    "physics",
+)  # may be asked for
 SMOKE = (
     "A smoke test of the pipeline, not comparable with the paper: few steps, networks of 64×64, episodes of 200 steps. "
     "What the whole experiment tests: "
@@ -80,14 +89,15 @@ def knob(values: list[float]) -> tuple[float, ...]:
 
 def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Options:
     """Rows that differ in P-HER and SN only, as the settings of one program."""
-    looks = sizes.get("looks", LOOKS)
-    sizes = {"evaluate_every": -(-sizes["steps"] // looks)} | {k: v for k, v in sizes.items() if k != "looks"}
+    sizes = {"looks": LOOKS, "posterior_learning_rate": RATE} | sizes
+    looks, rate = sizes.pop("looks"), sizes.pop("posterior_learning_rate")
+    sizes = {"evaluate_every": -(-sizes["steps"] // looks)} | sizes
     return Options(
         grid.method,
         rows[0]["env"],
         goal_dim=int(rows[0]["goal_dim"]),
         posterior=grid.posteriors[rows[0]["posterior"]],
-        posterior_learning_rate=(RATE,),
+        posterior_learning_rate=(rate,),
         relabel="p-her",
         relabel_fraction=knob([FRACTION * int(row["p_her"]) for row in rows]),
         spectral_norm=knob([BOUND * int(row["sn"]) for row in rows]),
@@ -203,8 +213,9 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
 
 def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
     """Of a finished program what differs from the job, else None; exact physics is what any engine has unless told."""
-    given, usual = cell["config"], resolve(job.options)
-    return tuple(None if given[k] in (getattr(usual, k), "exact") else given[k] for k in SCALES)
+    given, usual = cell["config"], json.loads(resolve(job.options).to_json())
+    differ = (None if given[k] in (usual[k], "exact") else given[k] for k in SCALES)
+    return tuple(x[0] if isinstance(x, list) else x for x in differ)
 
 
 def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
