@@ -139,6 +139,17 @@ def test_the_recorded_command_asks_for_the_same():
     }
 
 
+def test_experts_that_may_fall_are_kept_under_the_command_that_trains_them(tmp_path, monkeypatch):
+    """They are recorded without early ends, which is no option of the command."""
+    config = experts.configuration(experts.EXPERT | Options(env="Ant", steps=5000, terminate=True, alive_bonus=8.0))
+    keep = experts.Keeper(config, tmp_path / "Ant.safetensors", None)
+    path = np.zeros((1, 41, 49, keep.program.spec.obs_dim), np.float32)
+    monkeypatch.setattr(keep.program, "record_episodes", lambda runs, z: path)
+    keep(None, 7)
+    assert keep.best.facts["command"] == experts.command(config)
+    assert experts.kept(keep.out, config) is not None, "lost when training goes on"
+
+
 def test_environments_without_velocities_are_refused(capsys):
     assert main(["experts", "--env", "Pendulum-v1", "--steps", "100"]) == 2
     assert "does not say which those are" in capsys.readouterr().err

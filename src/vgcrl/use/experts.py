@@ -119,13 +119,13 @@ class Keeper:
     """Called at every evaluation: writes the best states so far to a file of targets."""
 
     def __init__(self, config: Config, out: Path, best: Experts | None):
-        self.out, self.best, self.program = out, best, to_the_end(config)
+        self.config, self.out, self.best, self.program = config, out, best, to_the_end(config)
 
     def __call__(self, runs: RunState, step: int) -> None:
-        config, spec = self.program.config, self.program.spec
+        spec = self.program.spec
         asked = grid(SPEEDS, spec)
         path = np.asarray(self.program.record_episodes(runs, jnp.asarray(asked)))
-        found = choose(path, asked, spec, step, common_facts(config, command(config), step))
+        found = choose(path, asked, spec, step, common_facts(self.config, command(self.config), step))
         self.best = found if self.best is None else merged(self.best, found, closer(self.best, found))
         write(self.out, self.best)
 
