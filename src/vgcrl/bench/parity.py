@@ -2,11 +2,15 @@
 
 `python -m vgcrl.bench.parity --out FILE` writes one row per body and engine that runs on this machine: the largest
 difference of any coordinate of qpos, median and 90 % quantile over states met under random actions, beside how far
-the step itself leads; the same of what is observed; whether the same steps give the same bits again.
+the step itself leads; the same of what is observed; whether the same steps give the same bits again. `--env BODY`
+writes those of one body.
 """
 
 import argparse
 import platform
+import shlex
+import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,9 +92,10 @@ def compare(task: bodies.Task, env: Env, states: BodyState, actions: np.ndarray,
     }
 
 
-def parity() -> dict[str, Any]:
+def parity(names: Iterable[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for name, task in bodies.TASKS.items():
+    for name in names:
+        task = bodies.TASKS[name]
         states, actions, after, room = met(task, STATES)
         for engine, build in ENGINES.items():
             try:
@@ -100,16 +105,20 @@ def parity() -> dict[str, Any]:
                 continue
             rows.append({"env": name, "engine": engine, "room": room, **compare(task, env, states, actions, after)})
             print(rows[-1], flush=True)
-    device = f"{jax.devices()[0].device_kind}, {platform.machine()}"
-    return {"command": "python -m vgcrl.bench.parity", "device": device, "jax": jax.__version__, "rows": rows}
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, required=True)
-    out = parser.parse_args().out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(out, to_json(parity()) + "\n")
+    parser.add_argument("--env", choices=bodies.TASKS)
+    given = parser.parse_args()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    command = shlex.join(["python", "-m", "vgcrl.bench.parity", *sys.argv[1:]])
+    device = f"{jax.devices()[0].device_kind}, {platform.machine()}"
+    rows = parity([given.env] if given.env else bodies.TASKS)
+    found = {"command": command, "device": device, "jax": jax.__version__, "rows": rows}
+    atomic_write(given.out, to_json(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""Programs that are simulated together learn as each does alone."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from vgcrl.training import run_folder
+from vgcrl.training.native_program import NativeProgram
+from vgcrl.training.options import Options
+from vgcrl.training.program import policy
+from vgcrl.training.resolve import resolve
+
+spec = importlib.util.spec_from_file_location("train_together", Path(__file__).parents[1] / "tools/train_together.py")
+assert spec
+assert spec.loader
+together = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(together)
+
+SMALL = {
+    "steps": 160,
+    "seeds": 2,
+    "envs": 4,
+    "batch": 8,
+    "hidden": (8, 8),
+    "random_steps": 16,
+    "updates_per_step": 0.25,
+    "evaluate_every": 80,
+    "evaluate_episodes": 3,
+    "horizon": 7,
+}
+
+
+def config(method: str, goal_dim: int, **more):
+    given = {"goal_dim": goal_dim, "relabel": "p-her", "relabel_fraction": (0.0,), **SMALL, **more}
+    return resolve(Options(method, "pointmass", **given))
+
+
+def leaves(tree):
+    return [np.asarray(x) for x in jax.tree.leaves(tree) if not together.is_key(x)]
+
+
+def test_each_program_learns_as_it_does_alone():
+    """Two numbers of categories in one learner, and a learner of its own with continuous goals."""
+    configs = [config("diayn", 3), config("diayn", 5), config("vgcrl", 2)]
+    all_of_them = together.Together(configs)
+    assert [len(learner.configs) for learner in all_of_them.learners] == [2, 1]
+    states = all_of_them.advance(all_of_them.init(), 0, 30)
+    found = all_of_them.policies(states)
+    for one in configs:
+        alone = NativeProgram(one)
+        first = policy(one, alone.init())
+        expected = policy(one, alone.advance(alone.init(), 0, 30))
+        pairs = list(zip(leaves(found[one]), leaves(expected), leaves(first), strict=True))
+        assert any(np.abs(b - c).max() > 1e-3 for _, b, c in pairs if b.size)  # it has learned
+        for a, b, _ in pairs:
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_categories_that_a_program_does_not_have_stay_unused():
+    padded = together.Together([config("diayn", k, relabel_fraction=(0.5,)) for k in (3, 5)])
+    (runs,) = padded.advance(padded.init(), 0, 30)
+    few = np.asarray(padded.learners[0].counts) == 3
+    assert few.tolist() == [True, True, False, False]
+    assert set(np.unique(runs.scene.z[few])) <= {0, 1, 2}
+    assert runs.replay.z[few].max() <= 2
+    last = runs.learner.q.q.logits.layers[-1]
+    assert (last.bias[few, 3:] == together.NEVER).all()
+    assert not last.weight[few, 3:].any()
+    assert (np.abs(last.bias[~few]) < 1).all()
+
+
+def test_programs_that_differ_in_more_are_refused():
+    with pytest.raises(ValueError, match="differ in more"):
+        together.Together([config("diayn", 3), config("diayn", 5, updates_per_step=0.5)])
+
+
+def test_what_was_trained_together_is_a_finished_run(tmp_path):
+    """Its policy is examined, and read as that of a run trained alone."""
+    folders = {config("diayn", 3): tmp_path / "three", config("diayn", 5): tmp_path / "five"}
+    together.train(folders, lambda line: None)
+    assert together.examine(tmp_path, {}, lambda line: None) == 4
+    assert together.examine(tmp_path, {}, lambda line: None) == 0
+    for one, folder in folders.items():
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        assert [line["step"] for line in lines] == [80, 160]
+        assert run_folder.is_finished(folder)
+        restored, runs, _ = together.trainer.restore(folder, print)
+        assert restored.config.goal_dim == one.goal_dim
+        again = together.summarise(restored, jax.device_get(restored.evaluate(runs, None)))
+        assert again["mean"]["F"] == pytest.approx(lines[-1]["mean"]["F"], abs=1e-4)
