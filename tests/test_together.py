@@ -44,10 +44,11 @@ def leaves(tree):
 
 
 def test_each_program_learns_as_it_does_alone():
-    """Two numbers of categories in one learner, and a learner of its own with continuous goals."""
-    configs = [config("diayn", 3), config("diayn", 5), config("vgcrl", 2)]
+    """Continuous goals, two numbers of categories in one call, and one that is too large to join them."""
+    configs = [config("diayn", 40), config("diayn", 5), config("vgcrl", 2), config("diayn", 3)]
     all_of_them = together.Together(configs)
-    assert [len(learner.configs) for learner in all_of_them.learners] == [2, 1]
+    learners = [[(each.method, each.goal_dim) for each in learner.configs] for learner in all_of_them.learners]
+    assert learners == [[("vgcrl", 2)], [("diayn", 3), ("diayn", 5)], [("diayn", 40)]]
     states = all_of_them.advance(all_of_them.init(), 0, 30)
     found = all_of_them.policies(states)
     for one in configs:

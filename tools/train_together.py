@@ -3,11 +3,12 @@
     python tools/train_together.py train discrete Humanoid-G10,Humanoid-G20 --engine warp --out results
     python tools/train_together.py examine discrete --out results
 
-Every run learns as it does alone, from its own environments and random numbers; programs of discrete goals also learn
-in one call: with the categories of the largest, of which each uses its own number. `train` saves policies of a few
-steps under OUT/EXPERIMENT/runs/NAME/looks; `examine`, in a second process that needs no GPU, evaluates each as it
-comes, by C MuJoCo, and writes the run as training alone does. `vgcrl reproduce EXPERIMENT --program NAME --out OUT`,
-with the same options, then measures it as it measures any other. There are no checkpoints: what is stopped is lost.
+Every run learns as it does alone, from its own environments and random numbers. Programs whose numbers of categories
+are not far apart also learn in one call: all have the categories of the largest, of which each uses its own number.
+`train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks; `examine`, in a second process that needs no
+GPU, evaluates each as it comes, by C MuJoCo, and writes the run as training alone does. `vgcrl reproduce EXPERIMENT
+--program NAME --out OUT`, with the same options, then measures it as it measures any other. There are no checkpoints:
+what is stopped goes on no more.
 """
 
 import argparse
@@ -41,6 +42,7 @@ from vgcrl.training.summary import hardware, summarise, versions
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 NEVER = -1e9  # the logit of a category that is not used: its probability is 0, and so is every gradient
+WIDER = 5  # times as many categories as it uses a run may be given: more make learning slower than a call of its own
 ITERATIONS, SECONDS = 100, 20  # of one call, and between two lines of progress
 
 
@@ -61,10 +63,10 @@ def is_key(x: Any) -> bool:
 
 
 class Learner:
-    """Programs whose runs learn in one call; all as wide as the last."""
+    """Programs whose runs learn in one call; all as wide as the last, which is the widest."""
 
     def __init__(self, programs: Sequence[NativeProgram]):
-        self.programs = sorted(programs, key=lambda each: each.config.goal_dim)
+        self.programs = programs
         self.configs = [each.config for each in self.programs]
         self.parts = self.programs[-1].parts
         self.shapes = self.programs[-1].shapes()
@@ -125,6 +127,18 @@ class Learner:
         return out
 
 
+def in_one_call(programs: Sequence[NativeProgram]) -> list[list[NativeProgram]]:
+    """Programs with categories by their number, as long as none is much larger than the first; others alone."""
+    groups: list[list[NativeProgram]] = []
+    with_categories = [each for each in programs if isinstance(each.goals, Discrete)]
+    for each in sorted(with_categories, key=lambda each: each.goals.dim):
+        if groups and each.goals.dim <= WIDER * groups[-1][0].goals.dim:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return [[each] for each in programs if each not in with_categories] + groups
+
+
 class Together:
     """Programs that differ in goals and q only, in one simulation."""
 
@@ -136,9 +150,7 @@ class Together:
             raise ValueError("these programs differ in more than goals and q")
         if self.config.terminate:
             raise ValueError("episodes that may end early do not end together")
-        categories = [each for each in programs if isinstance(each.goals, Discrete)]
-        others = [[each] for each in programs if each not in categories]
-        self.learners = [Learner(each) for each in (categories, *others) if each]
+        self.learners = [Learner(each) for each in in_one_call(programs)]
         self.runs = sum(config.runs for config in configs)
         self.envs = Vectorised(self.config.build_env(None, self.config.envs * self.runs), self.config.envs)
         self.init = jax.jit(lambda: tuple(learner.init() for learner in self.learners))
