@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from vgcrl.errors import UsageError
 from vgcrl.training import run_folder
 from vgcrl.training.native_program import NativeProgram
 from vgcrl.training.options import Options
@@ -75,7 +76,7 @@ def test_categories_that_a_program_does_not_have_stay_unused():
 
 
 def test_programs_that_differ_in_more_are_refused():
-    with pytest.raises(ValueError, match="differ in more"):
+    with pytest.raises(UsageError, match="differ in more"):
         together.Together([config("diayn", 3), config("diayn", 5, updates_per_step=0.5)])
 
 
@@ -85,6 +86,8 @@ def test_what_was_trained_together_is_a_finished_run(tmp_path):
     together.train(folders, lambda line: None)
     assert together.examine(tmp_path, {}, lambda line: None) == 4
     assert together.examine(tmp_path, {}, lambda line: None) == 0
+    with pytest.raises(UsageError, match="another run"):
+        together.train(folders, lambda line: None)
     for one, folder in folders.items():
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         assert [line["step"] for line in lines] == [80, 160]

@@ -26,6 +26,7 @@ import numpy as np
 from jax import Array
 
 from vgcrl.envs.contract import VecState, Vectorised
+from vgcrl.errors import UsageError
 from vgcrl.experiments import continuous, discrete, grid
 from vgcrl.experiments.base import Request
 from vgcrl.files import atomic_write
@@ -38,6 +39,7 @@ from vgcrl.training.logs import append_line
 from vgcrl.training.native_program import NativeProgram
 from vgcrl.training.program import RunState
 from vgcrl.training.resolve import resolve
+from vgcrl.training.run_folder import check_free
 from vgcrl.training.summary import hardware, summarise, versions
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
@@ -143,13 +145,15 @@ class Together:
     """Programs that differ in goals and q only, in one simulation."""
 
     def __init__(self, configs: Sequence[Config]):
+        if not all(config.native for config in configs):
+            raise UsageError(f"--engine {configs[0].engine} simulates on the host; valid: mjx, warp")
         programs = [NativeProgram(config) for config in configs]
         self.config, self.parts = configs[0], programs[0].parts
         alike = [(each.spec, each.parts.collects, each.parts.updates) for each in programs]
         if alike != alike[:1] * len(alike):
-            raise ValueError("these programs differ in more than goals and q")
+            raise UsageError("these programs differ in more than goals and q; valid: those of one body")
         if self.config.terminate:
-            raise ValueError("episodes that may end early do not end together")
+            raise UsageError("episodes that may end early do not end together; valid: --terminate no")
         self.learners = [Learner(each) for each in in_one_call(programs)]
         self.runs = sum(config.runs for config in configs)
         self.envs = Vectorised(self.config.build_env(None, self.config.envs * self.runs), self.config.envs)
@@ -230,6 +234,8 @@ def save(folder: Path, config: Config, policy: RunState, iteration: int, facts: 
 
 def train(folders: dict[Config, Path], say: Callable[[str], None]) -> None:
     """Train them from the start to the end; policies are saved where they would be evaluated."""
+    for folder in folders.values():
+        check_free(folder)
     together = Together(list(folders))
     config, size = together.config, together.parts.collects * together.config.envs
     total, every = -(-config.steps // size), -(-config.evaluate_every // size)
@@ -306,7 +312,10 @@ def main() -> None:
     jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
     for name in (name for name in names if name not in jobs):
         parser.error(f"no program {name} in {experiment}; valid: {', '.join(jobs)}")
-    train({resolve(jobs[name].options): runs / name for name in names}, say)
+    try:
+        train({resolve(jobs[name].options): runs / name for name in names}, say)
+    except UsageError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":
