@@ -89,8 +89,10 @@ def test_what_was_trained_together_is_a_finished_run(tmp_path):
     """Its policy is examined, and read as that of a run trained alone."""
     folders = {config("diayn", 3): tmp_path / "three", config("diayn", 5): tmp_path / "five"}
     together.train(folders, lambda line: None)
-    assert together.examine(tmp_path, {}, lambda line: None) == 4
-    assert together.examine(tmp_path, {}, lambda line: None) == 0
+    said = []
+    together.wait_for_policies(tmp_path, 0, said.append)
+    assert len(said) == 4
+    assert together.examine(tmp_path, {}, said.append) == 0
     with pytest.raises(UsageError, match="another run"):
         together.train(folders, lambda line: None)
     for one, folder in folders.items():

@@ -5,10 +5,10 @@
 
 Every run learns as it does alone, from its own environments and random numbers. Programs whose numbers of categories
 are not far apart also learn in one call: all have the categories of the largest, of which each uses its own number.
-`train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks; `examine`, in a second process that needs no
-GPU, evaluates each as it comes, by C MuJoCo, and writes the run as training alone does. `vgcrl reproduce EXPERIMENT
---program NAME --out OUT`, with the same options, then measures it as it measures any other. There are no checkpoints:
-what is stopped goes on no more.
+`train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks. `examine`, in a second process, evaluates
+each as it comes (with `--wait SECONDS`), without a GPU what Warp has trained, and writes the run as training alone does.
+`vgcrl reproduce EXPERIMENT --program NAME --out OUT`, with the same options, then measures it as it measures any other.
+There are no checkpoints: what is stopped goes on no more.
 """
 
 import argparse
@@ -282,6 +282,18 @@ def examine(runs: Path, programs: dict[str, trainer.Program], say: Callable[[str
     return len(looks)
 
 
+def wait_for_policies(runs: Path, wait: float, say: Callable[[str], None]) -> None:
+    """Examine all that come until none has come for so many seconds."""
+    programs, newest = {}, time.monotonic()
+    while True:
+        if examine(runs, programs, say):
+            newest = time.monotonic()
+        elif time.monotonic() - newest >= wait:
+            return
+        else:
+            time.sleep(1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -303,10 +315,7 @@ def main() -> None:
     command, experiment, out = (given.pop(name) for name in ("command", "experiment", "out"))
     runs, say = out / experiment / "runs", partial(print, flush=True)
     if command == "examine":
-        programs, newest = {}, time.monotonic()
-        while time.monotonic() - newest <= given["wait"]:
-            newest = time.monotonic() if examine(runs, programs, say) else newest
-            time.sleep(min(1.0, given["wait"]))
+        wait_for_policies(runs, given["wait"], say)
         return
     names = given.pop("programs").split(",")
     jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
