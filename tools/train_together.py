@@ -6,7 +6,7 @@
 Every run learns as it does alone, from its own environments and random numbers. Programs whose numbers of categories
 are not far apart also learn in one call: all have the categories of the largest, of which each uses its own number.
 `train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks. `examine`, in a second process, evaluates
-each as it comes (with `--wait SECONDS`), without a GPU what Warp has trained, and writes the run as training alone does.
+each as it comes (`--wait SECONDS`), what Warp has trained without a GPU, and writes the run as training alone does.
 `vgcrl reproduce EXPERIMENT --program NAME --out OUT`, with the same options, then measures it as it measures any other.
 There are no checkpoints: what is stopped goes on no more.
 """
