@@ -85,6 +85,13 @@ def test_programs_that_differ_in_more_are_refused():
         together.Together([config("diayn", 3), config("diayn", 5, updates_per_step=0.5)])
 
 
+def test_the_shortest_training_is_saved(tmp_path):
+    """One iteration."""
+    one = config("diayn", 3, steps=4)
+    together.train({one: tmp_path}, lambda line: None)
+    assert (tmp_path / "looks" / "4" / "policy.safetensors").exists()
+
+
 def test_what_was_trained_together_is_a_finished_run(tmp_path):
     """Its policy is examined, and read as that of a run trained alone."""
     folders = {config("diayn", 3): tmp_path / "three", config("diayn", 5): tmp_path / "five"}

@@ -36,6 +36,7 @@ from vgcrl.objective.types import Step
 from vgcrl.training import policy_file, program, trainer
 from vgcrl.training.config import Config
 from vgcrl.training.logs import append_line
+from vgcrl.training.loop import check_finite
 from vgcrl.training.native_program import NativeProgram
 from vgcrl.training.program import RunState
 from vgcrl.training.resolve import resolve
@@ -44,7 +45,7 @@ from vgcrl.training.summary import hardware, summarise, versions
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 NEVER = -1e9  # the logit of a category that is not used: its probability is 0, and so is every gradient
-WIDER = 5  # times as many categories as it uses a run may be given: more make learning slower than a call of its own
+WIDER = 5  # times as many categories as it uses a run may be given, so that not too much is computed for nothing
 ITERATIONS, SECONDS = 100, 20  # of one call, and between two lines of progress
 
 
@@ -62,6 +63,11 @@ class FirstOf(Discrete):
 
 def is_key(x: Any) -> bool:
     return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def join(trees: Sequence[Any]) -> Any:
+    """Runs of several behind each other."""
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *trees)
 
 
 class Learner:
@@ -111,7 +117,7 @@ class Learner:
                 for (path, x), like in zip(named, wide, strict=True)
             ]
             parts.append(jax.tree.unflatten(jax.tree.structure(self.shapes), leaves))
-        return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+        return join(parts)
 
     def policies(self, runs: RunState) -> dict[Config, RunState]:
         """Of each program, as it would be alone."""
@@ -185,9 +191,6 @@ class Together:
         def learn() -> list[Any]:
             return each(program.learn, [key.learn for key in keys])
 
-        def join(trees: list[Any]) -> Any:
-            return jax.tree.map(lambda *x: jnp.concatenate(x), *trees)
-
         def part(tree: Any) -> list[Any]:
             ends = np.cumsum([0, *(len(learner.counts) for learner in self.learners)])
             return [jax.tree.map(lambda x, a=a, b=b: x[a:b], tree) for a, b in pairwise(ends)]
@@ -218,7 +221,7 @@ class Facts(NamedTuple):
     """Of the policies saved at one time."""
 
     step: int
-    wall: float
+    wall: float  # seconds of training, divided by the programs
     hardware: str
     versions: dict[str, str]
 
@@ -239,13 +242,16 @@ def train(folders: dict[Config, Path], say: Callable[[str], None]) -> None:
     together = Together(list(folders))
     config, size = together.config, together.parts.collects * together.config.envs
     total, every = -(-config.steps // size), -(-config.evaluate_every // size)
-    started, i = time.monotonic(), 1
-    states = jax.block_until_ready(together.advance(together.init(), 0, 1))
-    say(f"{together.runs} runs, compiled in {time.monotonic() - started:.0f} s")
-    started = said = time.monotonic()
+    started, said, i = time.monotonic(), 0.0, 0
+    states = together.init()
     while i < total:
-        count = min(ITERATIONS, total - i, every - i % every)
+        count = min(ITERATIONS if i else 1, total - i, every - i % every)
         states = jax.block_until_ready(together.advance(states, i, count))
+        for learner, runs in zip(together.learners, states, strict=True):
+            check_finite(learner.programs[-1], runs)
+        if i == 0:  # what follows is timed without it
+            say(f"{together.runs} runs, compiled in {time.monotonic() - started:.0f} s")
+            started = said = time.monotonic()
         i += count
         now = time.monotonic()
         if i % every == 0 or i == total:
@@ -255,9 +261,7 @@ def train(folders: dict[Config, Path], say: Callable[[str], None]) -> None:
         if now - said > SECONDS or i == total:
             said, speed = now, i * size * together.runs / (now - started)
             lost = sum(int(runs.scene.env.overflows.sum()) for runs in states)
-            wrong = sum(int((runs.fault[:, 0] >= 0).sum()) for runs in states)
-            progress = f"{i * size:,} steps, {now - started:.0f} s, {speed:,.0f} env steps/s in all"
-            say(f"{progress}, overflows {lost}, faults {wrong}")
+            say(f"{i * size:,} steps, {now - started:.0f} s, {speed:,.0f} env steps/s in all, overflows {lost}")
     say("finished")
 
 
