@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from tiny import TINY
+from tiny import TINY, copies
 from vgcrl.objective.methods import METHODS
 from vgcrl.objective.posteriors import POSTERIORS
 from vgcrl.training.host_program import compile_config
@@ -40,6 +40,8 @@ def test_method_contract(case):
     runs = program.advance(runs, 0, 60)
     runs = program.advance(runs, 60, 13)
     assert program._advance._cache_size() == 1, "acting and updating compile once"
+    again = program._advance.lower(program.shapes(), 0, 1).compile()
+    assert copies(again, runs.replay.obs) == 0, "replay is written in place"
     record = summarise(program, jax.device_get(program.evaluate(runs, None)))
     count = program.config.seeds * len(program.config.settings)
     assert len(record["seeds"]) == count

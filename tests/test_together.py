@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from tiny import copies
 from vgcrl.errors import UsageError
 from vgcrl.training import run_folder
 from vgcrl.training.native_program import NativeProgram
@@ -72,6 +73,7 @@ def test_categories_that_a_program_does_not_have_stay_unused():
     (runs,) = padded.advance(padded.init(), 0, 30)
     few = np.asarray(padded.learners[0].counts) == 3
     assert few.tolist() == [True, True, False, False]
+    assert copies(padded.advance.lower(padded.init(), 0, 1).compile(), runs.replay.obs) == 0  # written in place
     assert set(np.unique(runs.scene.z[few])) <= {0, 1, 2}
     assert runs.replay.z[few].max() <= 2
     last = runs.learner.q.q.logits.layers[-1]

@@ -1,5 +1,7 @@
 """The smallest configuration that exercises everything."""
 
+import re
+
 TINY = {
     "steps": 640,
     "envs": 4,
@@ -19,3 +21,11 @@ def flags(**changes):
     options = {**TINY, **changes}
     text = {k: ",".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in options.items()}
     return [x for k, v in text.items() for x in ("--" + k.replace("_", "-"), v)]
+
+
+def copies(compiled, array):
+    """How often a compiled program copies an array of this shape; it must have one."""
+    shape = r"\w+" + re.escape(f"[{','.join(map(str, array.shape))}]")
+    text = compiled.as_text()
+    assert re.search(shape, text)
+    return len(re.findall(rf"{shape}\S* copy\(", text))

@@ -35,6 +35,7 @@ from vgcrl.objective.goals import Discrete
 from vgcrl.objective.types import Step
 from vgcrl.training import policy_file, program, trainer
 from vgcrl.training.config import Config
+from vgcrl.training.devices import compiler_options
 from vgcrl.training.logs import append_line
 from vgcrl.training.loop import check_finite
 from vgcrl.training.native_program import NativeProgram
@@ -164,7 +165,7 @@ class Together:
         self.runs = sum(config.runs for config in configs)
         self.envs = Vectorised(self.config.build_env(None, self.config.envs * self.runs), self.config.envs)
         self.init = jax.jit(lambda: tuple(learner.init() for learner in self.learners))
-        self.advance = jax.jit(self._advance, donate_argnums=0)
+        self.advance = jax.jit(self._advance, donate_argnums=0, compiler_options=compiler_options())
 
     def move(self, state: VecState, action: Array, keys: Array) -> tuple[VecState, Step]:
         """`Vectorised.step` of all runs. Episodes end together: new ones are begun only then, not at every step."""
@@ -200,7 +201,7 @@ class Together:
             self.parts, clock // self.parts.collects
         )
         learned = jax.lax.cond(due, learn, lambda: [(runs.learner, runs.info) for runs in states])
-        states = tuple(runs._replace(learner=x, info=y) for runs, (x, y) in zip(states, learned, strict=True))
+        states = tuple(map(jax.vmap(program.adopt), states, learned))
         env, seen = self.move(join([runs.scene.env for runs in states]), join(actions), join([k.env for k in keys]))
 
         def absorb(p: Any, run: RunState, env: Any, action: Array, out: Step, key: Array) -> RunState:

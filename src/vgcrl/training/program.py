@@ -157,6 +157,17 @@ def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerSta
     return jax.lax.fori_loop(0, p.updates // few, body, (run.learner, run.info))
 
 
+def adopt(run: RunState, learned: tuple[LearnerState, Means]) -> RunState:
+    """The run with what its updates made.
+
+    Replay is written next, in place if XLA knows that the updates, which read it, come before; otherwise it copies
+    all of replay at every step. So where to write is made to depend on them, by a number of theirs that is 0.
+    """
+    state, info = learned
+    zero = jnp.minimum(state.optimiser.count, 0)
+    return run._replace(learner=state, info=info, replay=run.replay._replace(head=run.replay.head + zero))
+
+
 def enough(p: Components, i: Any) -> Any:
     """Whether iteration i has something to learn from."""
     return i * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
@@ -168,8 +179,7 @@ def step(p: Components, clock: Int[Array, ""], run: RunState) -> RunState:
     action = decide(p, run, clock, keys.act)
     skip = lambda run, key: (run.learner, run.info)  # noqa: E731
     due = (clock % p.collects == p.collects - 1) & enough(p, clock // p.collects)
-    state, info = jax.lax.cond(due, partial(learn, p), skip, run, keys.learn)
-    run = run._replace(learner=state, info=info)
+    run = adopt(run, jax.lax.cond(due, partial(learn, p), skip, run, keys.learn))
     env, out = native_envs(p, run.knobs, p.config.envs).step(run.scene.env, action, keys.env)
     return absorb(p, run, env, action, out, clock, keys.goals)
 
