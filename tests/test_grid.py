@@ -154,7 +154,7 @@ def fake(rows, **final):
     return job, cell
 
 
-P_HER = PairedClaim("P-HER helps", "p_her", lambda row: True)
+P_HER = PairedClaim("P-HER helps", ("p_her",), lambda row: True)
 
 
 def verdict(higher, without, with_, papers=(0.2, 0.6)):
@@ -180,6 +180,16 @@ def test_what_a_technique_changes_is_told_pair_by_pair():
     table = comparison.changes("p_her", entries([job, other], {"fake": cell}), True)
     assert table.rows == [["fake, plain", "0.300 ± 0.025 ▲", "0.400", "-0.333 ± 1.225 =", "-0.500"]]
     assert not comparison.changes("sn", entries([job], {"fake": cell}), True).rows
+
+
+def test_a_claim_of_two_techniques_compares_both_with_neither():
+    scores = {(0, 0): 0.1, (1, 0): 0.2, (0, 1): 0.4, (1, 1): 0.8}
+    rows = [row(p_her=p_her, sn=sn, LGR_z=str(2 * z)) for (p_her, sn), z in scores.items()]
+    job, cell = fake(rows, lgr_z=[[z] for z in scores.values()])
+    both = PairedClaim("P-HER and SN help", ("p_her", "sn"), lambda row: True)
+    claim = comparison.verdict(both, entries([job], {"fake": cell}), True)
+    assert claim.measured == pytest.approx(0.7)
+    assert claim.paper == "+1.400"
 
 
 def test_a_claim_without_its_cells_is_not_tested():

@@ -27,10 +27,10 @@ CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0,
 
 
 class PairedClaim(NamedTuple):
-    """That switching on a technique improves a metric, in the rows where it is looked at."""
+    """That switching on a technique, or several at once, improves a metric, in the rows where it is looked at."""
 
     sentence: str
-    knob: str  # p_her or sn
+    knobs: tuple[str, ...]  # of p_her and sn
     where: Callable[[Row], bool]
     metric: str = "lgr_z"
 
@@ -162,14 +162,17 @@ def stack(cell: Cell) -> str:
 
 
 def pairs(contrast: PairedClaim, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
-    """Rows with the technique, and the same without it; both are in one program, so their seeds are paired."""
-    on = [e for e in rows if contrast.where(e.row) and e.row[contrast.knob] == "1"]
-    off = {(e.job.name, *without(e.row, contrast.knob)): e for e in rows if e.row[contrast.knob] == "0"}
-    return [(e, off[key]) for e in on if (key := (e.job.name, *without(e.row, contrast.knob))) in off]
+    """Rows with the techniques, and the same without them; both are in one program, so their seeds are paired."""
 
+    def program_and_rest(entry: Entry) -> tuple[str, ...]:
+        return entry.job.name, *(entry.row[knob] for knob in TECHNIQUES if knob not in contrast.knobs)
 
-def without(row: Row, knob: str) -> tuple[str, ...]:
-    return tuple(row[k] for k in ("p_her", "sn") if k != knob)
+    def switched(to: str) -> list[Entry]:
+        return [e for e in rows if all(e.row[knob] == to for knob in contrast.knobs)]
+
+    off = {program_and_rest(e): e for e in switched("0")}
+    on = [e for e in switched("1") if contrast.where(e.row)]
+    return [(e, off[key]) for e in on if (key := program_and_rest(e)) in off]
 
 
 def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
@@ -181,7 +184,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
         theirs = "–" if paper[0] is None or paper[1] is None else f"{paper[0] - paper[1]:.3f}"
         return [with_interval(gain.mean(), interval(gain)) + sign, theirs]
 
-    run = [(on, off) for on, off in pairs(PairedClaim("", knob, lambda row: True), rows) if on.cell]
+    run = [(on, off) for on, off in pairs(PairedClaim("", (knob,), lambda row: True), rows) if on.cell]
     out = [
         [f"{off.job.name}, {technique(off.row)}", *(x for m in ("lgr_z", "F") for x in change(on, off, m))]
         for on, off in run
@@ -307,7 +310,7 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[PairedClai
         if any(e.cell for e in each):
             figures[title] = curves(each)
     for knob, name in TECHNIQUES.items():
-        if any(knob == contrast.knob for contrast in contrasts):
+        if any(knob in contrast.knobs for contrast in contrasts):
             tables[f"What {name} changes, by paired seeds: {CHANGED}"] = changes(knob, rows, higher)
     tables["What stands behind each program"] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]

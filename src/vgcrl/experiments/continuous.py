@@ -15,7 +15,7 @@ GRID = Grid(
         *(
             PairedClaim(
                 f"{env}: SN lowers LGR(z) of Gaussians with learned variance",
-                "sn",
+                ("sn",),
                 lambda row, env=env: row["env"] == env and row["posterior"] == "gaussian_learned",
             )
             for env in BODIES
@@ -23,8 +23,18 @@ GRID = Grid(
         *(
             PairedClaim(
                 f"{env}: P-HER lowers LGR(z) over all posteriors and |G|",
-                "p_her",
+                ("p_her",),
                 lambda row, env=env: row["env"] == env,
+            )
+            for env in BODIES
+        ),
+        *(
+            PairedClaim(
+                f"{env}, |G| = 5: SN and P-HER together lower LGR(z) of Gaussians with learned variance",
+                ("p_her", "sn"),
+                lambda row, env=env: (
+                    row["env"] == env and row["posterior"] == "gaussian_learned" and row["goal_dim"] == "5"
+                ),
             )
             for env in BODIES
         ),

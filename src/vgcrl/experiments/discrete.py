@@ -40,7 +40,7 @@ GRID = Grid(
         *(
             PairedClaim(
                 f"{env}: P-HER raises LGR(z) at |G| ≥ 200",
-                "p_her",
+                ("p_her",),
                 lambda row, env=env: row["env"] == env and int(row["goal_dim"]) >= 200 and "aside" not in row,
             )
             for env in BODIES
@@ -48,19 +48,19 @@ GRID = Grid(
         *(
             PairedClaim(
                 f"{env}, a hard body: P-HER raises LGR(z) over all |G|",
-                "p_her",
+                ("p_her",),
                 lambda row, env=env: row["env"] == env and "aside" not in row,
             )
             for env in BODIES[1:]
         ),
         PairedClaim(
             "HalfCheetah, |G| = 200, one environment and one update per step: P-HER raises LGR(z) without SN",
-            "p_her",
+            ("p_her",),
             lambda row: row.get("aside") == EARLY and row["sn"] == "0",
         ),
         PairedClaim(
             "HalfCheetah, |G| = 200, one environment and one update per step: SN raises LGR(z) without P-HER",
-            "sn",
+            ("sn",),
             lambda row: row.get("aside") == EARLY and row["p_her"] == "0",
         ),
     ),
