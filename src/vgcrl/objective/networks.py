@@ -119,11 +119,29 @@ class Spectral(eqx.Module):
         return product(self.effective(), x) + self.bias
 
     def refresh(self) -> "Spectral":
-        weight = stop_gradient(self.weight)
-        block = _orthonormal((self.block @ weight) @ weight.T)
-        image = block @ weight
-        left = _unit(_top_eigenvector(image @ image.T) @ block)
-        return Spectral(self.weight, self.bias, block, left, self.bound)
+        (layer,) = carried_on([self])
+        return layer
+
+
+def carried_on(layers: Sequence[Spectral]) -> list[Spectral]:
+    """Each by a step of its power iteration.
+
+    What is small is done for all of them at once, filled up with zeros, which stay zeros: a GPU takes as long for one.
+    """
+    weights = [stop_gradient(layer.weight) for layer in layers]
+    grown = _stack([(layer.block @ w) @ w.T for layer, w in zip(layers, weights, strict=True)])
+    blocks = jax.vmap(_orthonormal)(grown)
+    images = _stack([block[:, : len(w)] @ w for block, w in zip(blocks, weights, strict=True)])
+    lefts = jax.vmap(lambda image, block: _unit(_top_eigenvector(image @ image.T) @ block))(images, blocks)
+    return [
+        Spectral(x.weight, x.bias, block[: len(x.block), : len(x.left)], left[: len(x.left)], x.bound)
+        for x, block, left in zip(layers, blocks, lefts, strict=True)
+    ]
+
+
+def _stack(matrices: Sequence[Float[Array, "_ _"]]) -> Float[Array, "layer k n"]:
+    rows, columns = (max(sizes) for sizes in zip(*(x.shape for x in matrices), strict=True))
+    return jnp.stack([jnp.pad(x, ((0, rows - x.shape[0]), (0, columns - x.shape[1]))) for x in matrices])
 
 
 def refresh(model: Any) -> Any:
@@ -132,7 +150,10 @@ def refresh(model: Any) -> Any:
     def bounded(x: Any) -> bool:
         return isinstance(x, Spectral)
 
-    return jax.tree.map(lambda x: x.refresh() if bounded(x) else x, model, is_leaf=bounded)
+    leaves, tree = jax.tree.flatten(model, is_leaf=bounded)
+    layers = [x for x in leaves if bounded(x)]
+    new = iter(carried_on(layers) if layers else ())
+    return jax.tree.unflatten(tree, [next(new) if bounded(x) else x for x in leaves])
 
 
 def dense(key: Key[Array, ""], sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:
