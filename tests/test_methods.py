@@ -27,7 +27,7 @@ CASES = {**{name: (name, {}) for name in METHODS}, **VARIANTS}
 SLOW = ("full, anywhere", "windy full covariance", "mixture, HER, later", "pictures", "P-HER and bounds per run")
 SLOW += ("projected", "metra-discrete", "successor features, P-HER")  # parts that others exercise too
 # Trained by other tests, or made of parts with contracts of their own
-SLOW += ("diayn", "gcrl", "agcrl", "lingcrl", "lsd", "csf", "dads", "infogail")
+SLOW += ("diayn", "gcrl", "agcrl", "lingcrl", "vgcrl", "metra", "lsd", "csf", "dads", "infogail")
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow if c in SLOW else ()) for c in CASES])

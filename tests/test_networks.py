@@ -126,14 +126,19 @@ def test_without_a_bound_the_same_training_exceeds_it():
 
 def test_layers_are_carried_on_together_as_alone():
     """Also where one is so small that it has fewer vectors than the others."""
-    net = MLP.init(jax.random.key(3), (5, 7, 2), partial(Spectral.init, bound=0.1))
-    net = jax.tree.map(lambda x: x + 0.1 * jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape), net)
-    assert [len(layer.block) for layer in net.layers] == [4, 2]
-    for together, layer in zip(refresh(net).layers, net.layers, strict=True):
-        alone = layer.refresh()
-        np.testing.assert_allclose(together.left, alone.left, atol=1e-5)
-        np.testing.assert_allclose(together.block, alone.block, atol=1e-5)
-        assert not np.allclose(alone.left, layer.left, atol=1e-2)
+
+    @jax.jit
+    def both_ways(key):
+        net = MLP.init(key, (5, 7, 2), partial(Spectral.init, bound=0.1))
+        net = jax.tree.map(lambda x: x + 0.1 * jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape), net)
+        return net.layers, [layer.refresh() for layer in net.layers], refresh(net).layers
+
+    before, alone, together = both_ways(jax.random.key(3))
+    assert [len(layer.block) for layer in together] == [4, 2]
+    for old, expected, found in zip(before, alone, together, strict=True):
+        np.testing.assert_allclose(found.left, expected.left, atol=1e-5)
+        np.testing.assert_allclose(found.block, expected.block, atol=1e-5)
+        assert not np.allclose(found.left, old.left, atol=1e-2)
 
 
 def test_training_moves_neither_the_bound_nor_the_norm_of_left():

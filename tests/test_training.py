@@ -57,6 +57,7 @@ def test_run_directory(whole):
     assert len(list((whole / "checkpoints").iterdir())) == 2
 
 
+@pytest.mark.slow  # the next is of the same seed too
 def test_same_seed_same_bits(whole, tmp_path):
     assert main(["train", "--out", str(tmp_path / "again"), *flags()]) == 0
     assert_same_state(whole, tmp_path / "again")
