@@ -126,7 +126,7 @@ class Spectral(eqx.Module):
 def carried_on(layers: Sequence[Spectral]) -> list[Spectral]:
     """Each by a step of its power iteration.
 
-    What is small is done for all of them at once, filled up with zeros, which stay zeros: a GPU takes as long for one.
+    Their small matrices are worked on in one batch, filled up with zeros, which stay zeros: fewer operations.
     """
     weights = [stop_gradient(layer.weight) for layer in layers]
     grown = _stack([(layer.block @ w) @ w.T for layer, w in zip(layers, weights, strict=True)])
