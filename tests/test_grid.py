@@ -223,6 +223,14 @@ def test_skills_that_are_known_but_stand_still_are_a_finding():
     assert table.rows == [["Ant", "1.500", "3", "2", "4", "0.10", "1.20", "–"]]
 
 
+def test_rows_of_a_body_may_have_been_measured_on_other_targets():
+    job, cell = fake([row()])
+    fewer = cell | {"targets": cell["targets"] | {"still_lgr_v": 1.7, "spread_v": 1.1}}
+    rows = entries([job, job._replace(name="other")], {"fake": cell, "other": fewer})
+    ((_, level, *_, wanted, _),) = comparison.movement(rows, True).rows
+    assert (level, wanted) == ("1.500 to 1.700", "1.10 to 1.20")
+
+
 @pytest.mark.parametrize(("lgr_v", "verdict", "share"), [(1.45, UNJUDGED, "0.033"), (1.2, BETTER, "0.200")])
 def test_a_row_that_stands_still_is_never_better(lgr_v, verdict, share):
     """Standing still has 1.5, the paper more."""

@@ -228,13 +228,14 @@ def movement(rows: list[Entry], higher: bool) -> Table:
         run = [e for e in each if e.targets["count"]]
         if not run:
             continue
-        level, wanted = (float(run[0].targets[k]) for k in ("still_lgr_v", "spread_v"))
+        levels, spreads = ([float(e.targets[k]) for e in run] for k in ("still_lgr_v", "spread_v"))  # rows may differ
         sure = [e for e in run if knows(e.values("lgr_z").mean(), higher)]
         idle = [e for e in sure if stands_still(e)]
         spread = np.median([e.values("spread_v").mean() for e in run])
         theirs = by_chance(each, higher)
         reported = f"{least_to_most(theirs, '.3f')} in {counted(len(theirs), 'row')}" if theirs else "–"
-        numbers = (f"{level:.3f}", len(sure), len(idle), len(run), f"{spread:.2f}", f"{wanted:.2f}", reported)
+        level, wanted = least_to_most(levels, ".3f"), least_to_most(spreads, ".2f")
+        numbers = (level, len(sure), len(idle), len(run), f"{spread:.2f}", wanted, reported)
         out.append([env, *map(str, numbers)])
     known, unknown = ("LGR(z) ≥ 0.9", "LGR(z) ≤ 0.05") if higher else ("LGR(z) ≤ 0.05", "LGR(z) ≥ 1/3")
     heads = [
