@@ -16,8 +16,8 @@ demo: setup
 	$(BIN)/vgcrl train
 
 lint: setup
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check --quiet src tests
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check --quiet src tests tools
 	$(BIN)/ty check --quiet src
 
 test: lint

@@ -65,7 +65,8 @@ def main() -> None:
         "command": f"python tools/go_there.py RUN --targets {args.targets} --away {args.away:g}",
         "trained": train_command(program.config),
         "steps": counters["step"],
-        "task": f"{args.targets} targets {args.away:g} m away all around, {STEPS} steps, engine {program.config.engine}",
+        "task": f"{args.targets} targets {args.away:g} m away all around, {STEPS} steps, "
+        f"engine {program.config.engine}",
         "versions": summary.versions(),
         "seeds": program.seeds.tolist(),
         "arrivals": found,

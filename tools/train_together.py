@@ -183,14 +183,24 @@ class Together:
         """As `program.step`, of all runs."""
         keys = [jax.vmap(program.keys_at, (0, None))(runs, clock) for runs in states]
 
-        def each(what: Callable[..., Any], *given: Sequence[Any]) -> list[Any]:
-            """what(parts, run, …) of every run."""
+        def each(what: Callable[..., Any], *given: Sequence[Any], axis: int = 0) -> list[Any]:
+            """what(parts, run, …) of every run; they are this axis of what it returns."""
             of_run = lambda learner: lambda count, *x: what(learner.parts_of(count), *x)  # noqa: E731
             rows = zip(self.learners, states, *given, strict=True)
-            return [jax.vmap(of_run(learner))(learner.counts, *x) for learner, *x in rows]
+            return [jax.vmap(of_run(learner), out_axes=axis)(learner.counts, *x) for learner, *x in rows]
 
         def learn() -> list[Any]:
-            return each(program.learn, [key.learn for key in keys])
+            """As `program.learn`. Learners take turns, update by update: what one does not wait for another does."""
+
+            def draw(i: Array, count: int) -> list[Any]:
+                batches = lambda p, run, key: program.draw_batches(p, run, jax.random.fold_in(key, i), count)  # noqa: E731
+                return each(batches, [key.learn for key in keys], axis=1)
+
+            def update(learning: list[Any], drawn: list[Any]) -> list[Any]:
+                return each(lambda p, run, *x: program.update(p, run.knobs, *x), learning, drawn)
+
+            before = list(map(jax.vmap(program.learning), states))
+            return list(map(jax.vmap(program.learned), program.all_updates(self.parts.updates, draw, update, before)))
 
         def part(tree: Any) -> list[Any]:
             ends = np.cumsum([0, *(len(learner.counts) for learner in self.learners)])

@@ -6,6 +6,7 @@ over (setting, seed). The clock is not batched, so the branch between collecting
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -111,50 +112,63 @@ def absorb(
     )
 
 
-def learn_some(p: Components, count: int, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:
-    """`count` updates from one draw of batches."""
-    how, critic = RELABELS[p.config.relabel], learner.CRITICS[p.config.critic]
+Learning = tuple[LearnerState, Float[Array, " name"]]  # a learner, and what its latest update told, as in TOLD
+
+
+def draw_batches(p: Components, run: RunState, key: Key[Array, ""], count: int) -> Any:
+    """What so many updates need: batches of replay and random numbers, of all of them at once."""
     key_sample, key_draws = jax.random.split(key)
     drawn = replay.sample(run.replay, key_sample, count * p.config.batch, p.config.relabel_state)
     batches, later = jax.tree.map(lambda x: x.reshape(count, p.config.batch, *x.shape[1:]), drawn)
     draw = partial(learner.draw, batch=p.config.batch, action_dim=p.spec.action_dim)
     draws = jax.vmap(draw)(jax.random.split(key_draws, count))
+    return batches, later if RELABELS[p.config.relabel].pick else None, draws
 
-    def update(state: LearnerState, x: Any) -> tuple[LearnerState, dict[str, Float[Array, " batch"]]]:
-        batch, later, draws = x
-        return learner.update(
-            state,
-            batch,
-            later,
-            run.knobs,
-            draws,
-            agent=p.agent,
-            goals=p.goals,
-            how=how,
-            critic=critic,
-            bonus=p.config.alive_bonus,
-            progress=p.config.reward == "progress",
-        )
 
-    carried = tuple[LearnerState, Float[Array, " name"]]
+def update(p: Components, knobs: Knobs, learning: Learning, drawn: Any) -> Learning:
+    """One update from its share of what was drawn."""
+    batch, later, draws = drawn
+    state, info = learner.update(
+        learning[0],
+        batch,
+        later,
+        knobs,
+        draws,
+        agent=p.agent,
+        goals=p.goals,
+        how=RELABELS[p.config.relabel],
+        critic=learner.CRITICS[p.config.critic],
+        bonus=p.config.alive_bonus,
+        progress=p.config.reward == "progress",
+    )
+    return state, jnp.mean(jnp.stack([info[k] for k in learner.TOLD]), axis=1)
 
-    def body(carry: carried, x: Any) -> tuple[carried, None]:
-        state, info = update(carry[0], x)
-        return (state, jnp.mean(jnp.stack([info[k] for k in learner.TOLD]), axis=1)), None
 
-    xs = batches, later if how.pick else None, draws
-    (state, means), _ = jax.lax.scan(body, (run.learner, jnp.zeros(len(learner.TOLD))), xs)
+def all_updates(
+    count: int, draw: Callable[[Int[Array, ""], int], Any], update: Callable[[Any, Any], Any], learning: Any
+) -> Any:
+    """`count` updates, one after the other; draw(i, n) is what the i-th n of them need, by update."""
+    few = max(n for n in range(1, min(UPDATES_PER_DRAW, count) + 1) if count % n == 0)
+
+    def body(i: Int[Array, ""], learning: Any) -> Any:
+        return jax.lax.scan(lambda learning, x: (update(learning, x), None), learning, draw(i, few))[0]
+
+    return jax.lax.fori_loop(0, count // few, body, learning)
+
+
+def learning(run: RunState) -> Learning:
+    return run.learner, jnp.stack([run.info[name] for name in learner.TOLD])
+
+
+def learned(learning: Learning) -> tuple[LearnerState, Means]:
+    state, means = learning
     return state, dict(zip(learner.TOLD, means, strict=True))
 
 
 def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:
     """All updates of an iteration."""
-    few = max(n for n in range(1, min(UPDATES_PER_DRAW, p.updates) + 1) if p.updates % n == 0)
-
-    def body(i: Int[Array, ""], carry: tuple[LearnerState, Means]) -> tuple[LearnerState, Means]:
-        return learn_some(p, few, run._replace(learner=carry[0]), jax.random.fold_in(key, i))
-
-    return jax.lax.fori_loop(0, p.updates // few, body, (run.learner, run.info))
+    draw = lambda i, count: draw_batches(p, run, jax.random.fold_in(key, i), count)  # noqa: E731
+    return learned(all_updates(p.updates, draw, partial(update, p, run.knobs), learning(run)))
 
 
 def adopt(run: RunState, learned: tuple[LearnerState, Means]) -> RunState:
