@@ -232,6 +232,17 @@ def parity(rows: list[dict[str, Any]]) -> str:
     return table(heads, body)
 
 
+def twice(run: dict[str, Any]) -> str:
+    """Each run of a program beside itself, trained again."""
+    names = SHOWN | {"lgr_z": "LGR(z)"}
+    body = []
+    for metric, found in run["by_step"].items():
+        for step in (step for step in found["first"] if step in found["second"]):
+            pairs = zip(found["first"][step], found["second"][step], strict=True)
+            body.append([names.get(metric, metric), f"{int(step):,}", *(f"{a:.3f}, {b:.3f}" for a, b in pairs)])
+    return table(["", "steps", *run["runs"]], body)
+
+
 def run_section(path: Path) -> str:
     """One file of a run: its command, and the last evaluation of each seed."""
     run = json.loads(path.read_text())
@@ -246,6 +257,8 @@ def run_section(path: Path) -> str:
         return f"{text}\n{variants(run)}\n"
     if "own_goals" in run:
         return f"{text}\n{own_goals(run['own_goals'])}\n"
+    if "by_step" in run:
+        return f"{text}\n{twice(run)}\n"
     for key, shown_as in (("training", speeds), ("rows", parity)):
         if key in run:
             return f"{text}\n{shown_as(run[key])}\n"
