@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import signal
 from pathlib import Path
 
 import jax
@@ -112,6 +113,25 @@ def test_the_shortest_training_is_saved(tmp_path):
     """One iteration."""
     together.train({config("diayn", k, steps=4): tmp_path / str(k) for k in (3, 5)}, lambda line: None)
     assert all((tmp_path / k / "looks" / "4" / "policy.safetensors").exists() for k in ("3", "5"))
+
+
+def test_what_is_stopped_is_saved_as_runs_of_so_many_steps(tmp_path):
+    """Asked in the first iteration, of four steps, it stops at its end."""
+    folders = {config("diayn", k): tmp_path / str(k) for k in (3, 5)}
+    said = []
+
+    def say(line):
+        said.append(line)
+        if "compiled" in line:
+            signal.raise_signal(signal.SIGTERM)
+
+    together.train(folders, say)
+    assert said[-1] == "stopped"
+    together.wait_for_policies(tmp_path, 0, said.append)
+    for folder in folders.values():
+        (line,) = (json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines())
+        assert run_folder.is_finished(folder)
+        assert run_folder.read_config(folder).steps == line["step"] == 4
 
 
 def test_what_was_trained_together_is_a_finished_run(tmp_path):

@@ -8,13 +8,14 @@ are not far apart also learn in one call: all have the categories of the largest
 `train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks. `examine`, in a second process, evaluates
 each as it comes (`--wait SECONDS`), what Warp has trained without a GPU, and writes the run as training alone does.
 `vgcrl reproduce EXPERIMENT --program NAME --out OUT`, with the same options, then measures it as it measures any other.
-There are no checkpoints: what is stopped goes on no more.
+There are no checkpoints: Ctrl-C or SIGTERM saves the policies as those of runs of so many steps, which do not go on.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +43,7 @@ from vgcrl.training.native_program import NativeProgram
 from vgcrl.training.program import RunState
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import check_free
+from vgcrl.training.signals import stop_requests
 from vgcrl.training.summary import hardware, summarise, versions
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
@@ -247,33 +249,35 @@ def save(folder: Path, config: Config, policy: RunState, iteration: int, facts: 
 
 
 def train(folders: dict[Config, Path], say: Callable[[str], None]) -> None:
-    """Train them from the start to the end; policies are saved where they would be evaluated."""
+    """Train them to the end, or until asked to stop; policies are saved where they would be evaluated."""
     for folder in folders.values():
         check_free(folder)
     together = Together(list(folders))
     config, size = together.config, together.parts.collects * together.config.envs
     total, every = -(-config.steps // size), -(-config.evaluate_every // size)
-    started, said, i = time.monotonic(), 0.0, 0
+    started, said, i, stopped = time.monotonic(), 0.0, 0, False
     states = together.init()
-    while i < total:
-        count = min(ITERATIONS if i else 1, total - i, every - i % every)
-        states = jax.block_until_ready(together.advance(states, i, count))
-        for learner, runs in zip(together.learners, states, strict=True):
-            check_finite(learner.programs[-1], runs)
-        if i == 0:  # what follows is timed without it
-            say(f"{together.runs} runs, compiled in {time.monotonic() - started:.0f} s")
-            started = said = time.monotonic()
-        i += count
-        now = time.monotonic()
-        if i % every == 0 or i == total:
-            facts = Facts(i * size, (now - started) / len(folders), hardware(), versions())
-            for each, policy in together.policies(states).items():
-                save(folders[each], each, policy, i, facts)
-        if now - said > SECONDS or i == total:
-            said, speed = now, i * size * together.runs / (now - started)
-            lost = sum(int(runs.scene.env.overflows.sum()) for runs in states)
-            say(f"{i * size:,} steps, {now - started:.0f} s, {speed:,.0f} env steps/s in all, overflows {lost}")
-    say("finished")
+    with stop_requests(next(iter(folders.values()))) as stop:
+        while i < total and not stopped:
+            count = min(ITERATIONS if i else 1, total - i, every - i % every)
+            states = jax.block_until_ready(together.advance(states, i, count))
+            for learner, runs in zip(together.learners, states, strict=True):
+                check_finite(learner.programs[-1], runs)
+            if i == 0:  # what follows is timed without it
+                say(f"{together.runs} runs, compiled in {time.monotonic() - started:.0f} s")
+                started = said = time.monotonic()
+            i += count
+            now, stopped = time.monotonic(), stop()
+            if i % every == 0 or i == total or stopped:
+                facts = Facts(i * size, (now - started) / len(folders), hardware(), versions())
+                for each, policy in together.policies(states).items():
+                    saved = replace(each, steps=min(each.steps, i * size)) if stopped else each
+                    save(folders[each], saved, policy, i, facts)
+            if now - said > SECONDS or i == total or stopped:
+                said, speed = now, i * size * together.runs / (now - started)
+                lost = sum(int(runs.scene.env.overflows.sum()) for runs in states)
+                say(f"{i * size:,} steps, {now - started:.0f} s, {speed:,.0f} env steps/s in all, overflows {lost}")
+    say("stopped" if i < total else "finished")
 
 
 def examine(runs: Path, programs: dict[str, trainer.Program], say: Callable[[str], None]) -> int:
