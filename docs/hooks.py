@@ -131,7 +131,6 @@ def options_text(options: dict[str, Any]) -> str:
 
 def home(readme: str) -> str:
     """The README, with links as the site has them."""
-    readme = re.sub(r"\]\(docs/methods\.md\)", "](methods/index.md)", readme)
     readme = re.sub(r"\]\(docs/", "](", readme)
     readme = re.sub(r"\]\((results/[a-z-]+)(/[\w.-]+)?\)", r"](\1.md)", readme)
     fixed = {"CONTRIBUTING.md": "contributing.md", "examples/own_environment.py": "own-environment.md"}
@@ -257,6 +256,9 @@ def run_section(path: Path) -> str:
         return f"{text}\n{variants(run)}\n"
     if "own_goals" in run:
         return f"{text}\n{own_goals(run['own_goals'])}\n"
+    if "together" in run:
+        body = [[row["programs"], row["beside"], f"{row['env_steps_per_second']:,.0f}"] for row in run["together"]]
+        return f"{text}\n{table(['three posteriors of', '', 'env steps/s'], body)}\n"
     if "by_step" in run:
         return f"{text}\n{twice(run)}\n"
     for key, shown_as in (("training", speeds), ("rows", parity)):
