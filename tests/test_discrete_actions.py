@@ -90,6 +90,7 @@ def test_entropy_asked_for():
     assert resolve(Options("diayn", "CartPole-v1")).target_entropy == pytest.approx(0.5 * math.log(2))
 
 
+@pytest.mark.slow
 def test_a_run_walks_where_it_is_asked(tmp_path):
     """Goals are places on the line; hindsight and 4 000 steps suffice to end within a step of most of them."""
     small = {**TINY, "steps": 4_000, "seeds": 1, "evaluate_every": 4_000, "checkpoint_every": 4_000, "batch": 64}

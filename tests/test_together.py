@@ -109,6 +109,7 @@ def test_programs_that_differ_in_more_are_refused():
         together.Together([config("diayn", 3), config("diayn", 5, updates_per_step=0.5)])
 
 
+@pytest.mark.slow
 def test_the_shortest_training_is_saved(tmp_path):
     """One iteration."""
     together.train({config("diayn", k, steps=4): tmp_path / str(k) for k in (3, 5)}, lambda line: None)
