@@ -174,8 +174,8 @@ def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerSta
 def adopt(run: RunState, learned: tuple[LearnerState, Means]) -> RunState:
     """The run with what its updates made.
 
-    Replay is written next, in place if XLA knows that the updates, which read it, come before; otherwise it copies
-    all of replay at every step. So where to write is made to depend on them, by a number of theirs that is 0.
+    Replay is written next, in place if XLA knows that the updates, which read it, come before; otherwise, on CPUs, it
+    copies all of replay at every step. So where to write is made to depend on them, by a number of theirs that is 0.
     """
     state, info = learned
     zero = jnp.minimum(state.optimiser.count, 0)
