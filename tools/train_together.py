@@ -192,7 +192,7 @@ class Together:
             return [jax.vmap(of_run(learner), out_axes=axis)(learner.counts, *x) for learner, *x in rows]
 
         def learn() -> list[Any]:
-            """As `program.learn`. Learners take turns, update by update: what one does not wait for another does."""
+            """As `program.learn`, but in turns, an update of each learner: their kernels can run side by side."""
 
             def draw(i: Array, count: int) -> list[Any]:
                 batches = lambda p, run, key: program.draw_batches(p, run, jax.random.fold_in(key, i), count)  # noqa: E731

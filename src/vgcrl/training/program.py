@@ -157,10 +157,12 @@ def all_updates(
 
 
 def learning(run: RunState) -> Learning:
+    """What updates start from."""
     return run.learner, jnp.stack([run.info[name] for name in learner.TOLD])
 
 
 def learned(learning: Learning) -> tuple[LearnerState, Means]:
+    """What they have made, with names."""
     state, means = learning
     return state, dict(zip(learner.TOLD, means, strict=True))
 
