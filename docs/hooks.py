@@ -64,7 +64,14 @@ def folders() -> list[Path]:
     return [path for path in sorted((ROOT / "results").iterdir()) if path.is_dir()]
 
 
+def results_link(found: re.Match[str]) -> str:
+    """A folder of results, or a file in it, as the site has them: a page, or its section."""
+    up, folder, file = found.groups()
+    return f"]({up}results/{folder}.md" + (f"#{file.lower()})" if file else ")")
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
+    markdown = re.sub(r"\]\(((?:\.\./)*)\.\./results/([\w-]+)(?:/([\w-]+)\.json)?\)", results_link, markdown)
     markdown = re.sub(r"^\{\{ source (\S+?)(?::(\w+))? \}\}$", lambda m: source(m[1], m[2]), markdown, flags=re.M)
     markdown = markdown.replace("{{ options }}", options()) if "{{ options }}" in markdown else markdown
     return markdown.replace("{{ rows }}", rows())

@@ -53,3 +53,11 @@ def against_the_paper():
 def is_of_the_paper(name):
     """Not one of those that stand beside its tables."""
     return name.split("-")[-1] not in ("early", "velocity")
+
+
+def test_links_lead_to_files_of_the_repository():
+    """Where it is browsed; `make docs` looks at those of the site."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())]
+    missing = [(page.name, link) for page, link in links if ":" not in link and not (page.parent / link).exists()]
+    assert missing == []
