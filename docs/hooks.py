@@ -71,7 +71,7 @@ def results_link(found: re.Match[str]) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    markdown = re.sub(r"\]\(((?:\.\./)*)\.\./results/([\w-]+)(?:/([\w-]+)\.json)?\)", results_link, markdown)
+    markdown = re.sub(r"\]\(((?:\.\./)*?)(?:\.\./)?results/([\w-]+)(?:/([\w-]+)\.json)?\)", results_link, markdown)
     markdown = re.sub(r"^\{\{ source (\S+?)(?::(\w+))? \}\}$", lambda m: source(m[1], m[2]), markdown, flags=re.M)
     markdown = markdown.replace("{{ options }}", options()) if "{{ options }}" in markdown else markdown
     return markdown.replace("{{ rows }}", rows())
@@ -139,7 +139,6 @@ def options_text(options: dict[str, Any]) -> str:
 def home(readme: str) -> str:
     """The README, with links as the site has them."""
     readme = re.sub(r"\]\(docs/", "](", readme)
-    readme = re.sub(r"\]\((results/[a-z-]+)(/[\w.-]+)?\)", r"](\1.md)", readme)
     fixed = {"CONTRIBUTING.md": "contributing.md", "examples/own_environment.py": "own-environment.md"}
     for old, new in fixed.items():
         readme = readme.replace(f"]({old})", f"]({new})")
@@ -249,31 +248,45 @@ def twice(run: dict[str, Any]) -> str:
     return table(["", "steps", *run["runs"]], body)
 
 
+def together(rows: list[dict[str, Any]]) -> str:
+    """Speeds of programs trained by tools/train_together.py."""
+    body = [[row["programs"], row["beside"], f"{row['env_steps_per_second']:,.0f}"] for row in rows]
+    return table(["three posteriors of", "", "env steps/s"], body)
+
+
+def arrivals(run: dict[str, Any]) -> str:
+    """What tools/go_there.py found of each policy and seed."""
+    heads = list(next(iter(run["arrivals"].values()))[0])
+    each = [(how, seed, row) for how, rows in run["arrivals"].items() for seed, row in zip(run["seeds"], rows, strict=True)]
+    body = [[how, str(seed), *(f"{row[key]:.3f}" for key in heads)] for how, seed, row in each]
+    return f"{run['task']}:\n\n{table(['policy', 'seed', *heads], body)}"
+
+
+def last_evaluation(evaluations: list[dict[str, Any]]) -> str:
+    """Of each seed."""
+    last = evaluations[-1]
+    shown = {key: head for key, head in SHOWN.items() if last["seeds"][0].get(key) is not None}
+    body = [[str(seed["seed"]), *(f"{seed[key]:.4g}" for key in shown)] for seed in last["seeds"]]
+    return f"After {last['step']:,} steps:\n\n{table(['seed', *shown.values()], body)}"
+
+
+# What a file may hold, and how that is shown; of several the first.
+KINDS = {
+    "arrivals": arrivals,
+    "variants": variants,
+    "own_goals": lambda run: own_goals(run["own_goals"]),
+    "together": lambda run: together(run["together"]),
+    "by_step": twice,
+    "training": lambda run: speeds(run["training"]),
+    "rows": lambda run: parity(run["rows"]),
+    "evaluations": lambda run: last_evaluation(run["evaluations"]),
+}
+
+
 def run_section(path: Path) -> str:
-    """One file of a run: its command, and the last evaluation of each seed."""
+    """One file of a run: its command, and what it holds."""
     run = json.loads(path.read_text())
     facts = "\n".join(f"- {key}: {run[key]}" for key in ("hardware", "device", "remark") if key in run)
     text = f"## {path.stem}\n\n" + (f"{command(run['command'])}\n\n{facts}\n" if "command" in run else "")
-    if "arrivals" in run:
-        heads = list(next(iter(run["arrivals"].values()))[0])
-        each = [(how, seed, row) for how, rows in run["arrivals"].items() for seed, row in zip(run["seeds"], rows, strict=True)]
-        body = [[how, str(seed), *(f"{row[key]:.3f}" for key in heads)] for how, seed, row in each]
-        return f"{text}\n{run['task']}:\n\n{table(['policy', 'seed', *heads], body)}\n"
-    if "variants" in run:
-        return f"{text}\n{variants(run)}\n"
-    if "own_goals" in run:
-        return f"{text}\n{own_goals(run['own_goals'])}\n"
-    if "together" in run:
-        body = [[row["programs"], row["beside"], f"{row['env_steps_per_second']:,.0f}"] for row in run["together"]]
-        return f"{text}\n{table(['three posteriors of', '', 'env steps/s'], body)}\n"
-    if "by_step" in run:
-        return f"{text}\n{twice(run)}\n"
-    for key, shown_as in (("training", speeds), ("rows", parity)):
-        if key in run:
-            return f"{text}\n{shown_as(run[key])}\n"
-    if "evaluations" not in run:
-        return text
-    last = run["evaluations"][-1]
-    shown = {key: head for key, head in SHOWN.items() if last["seeds"][0].get(key) is not None}
-    body = [[str(seed["seed"]), *(f"{seed[key]:.4g}" for key in shown)] for seed in last["seeds"]]
-    return f"{text}\nAfter {last['step']:,} steps:\n\n{table(['seed', *shown.values()], body)}\n"
+    shown = next((show(run) for key, show in KINDS.items() if key in run), None)
+    return f"{text}\n{shown}\n" if shown else text
