@@ -254,6 +254,12 @@ def together(rows: list[dict[str, Any]]) -> str:
     return table(["three posteriors of", "", "env steps/s"], body)
 
 
+def profile(run: dict[str, Any]) -> str:
+    """The kernels of an iteration that took longest."""
+    body = [[f"`{row['kernel']}`", f"{row['ms']:.1f}", str(row["count"])] for row in run["longest"][:12]]
+    return f"{run['iteration_ms']} ms, {run['learning_ms']} of learning:\n\n{table(['kernel', 'ms in all', 'times'], body)}"
+
+
 def arrivals(run: dict[str, Any]) -> str:
     """What tools/go_there.py found of each policy and seed."""
     heads = list(next(iter(run["arrivals"].values()))[0])
@@ -276,6 +282,7 @@ KINDS = {
     "variants": variants,
     "own_goals": lambda run: own_goals(run["own_goals"]),
     "together": lambda run: together(run["together"]),
+    "longest": profile,
     "by_step": twice,
     "training": lambda run: speeds(run["training"]),
     "rows": lambda run: parity(run["rows"]),

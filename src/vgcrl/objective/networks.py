@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.lax import stop_gradient
+from jax.lax import optimization_barrier, stop_gradient
 from jaxtyping import Float, Key
 
 from vgcrl.objective.optim import FIXED
@@ -110,9 +110,10 @@ class Spectral(eqx.Module):
         return jax.lax.fori_loop(0, 15, lambda _, x: x.refresh(), layer)
 
     def effective(self) -> Float[Array, "out in"]:
+        """The barriers keep XLA from computing both again in every kernel that uses them, which can take long."""
         left = stop_gradient(self.left)
-        right = stop_gradient(_unit(left @ self.weight))
-        sigma = left @ self.weight @ right
+        right = optimization_barrier(stop_gradient(_unit(left @ self.weight)))
+        sigma = optimization_barrier(left @ self.weight @ right)
         return self.weight / jnp.maximum(1.0, sigma / stop_gradient(self.bound))
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
