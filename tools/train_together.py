@@ -326,6 +326,7 @@ def main() -> None:
         one.add_argument("programs", help="separated by commas, of one body")
         one.add_argument("--engine", default="warp")
         one.add_argument("--steps", type=int, default=10_000_000)
+        one.add_argument("--seeds", type=int)
         one.add_argument("--envs", type=int, default=512)
         one.add_argument("--updates-per-step", type=float, default=0.0625)
         one.add_argument("--posterior-learning-rate", type=float)
