@@ -110,7 +110,7 @@ class Spectral(eqx.Module):
         return jax.lax.fori_loop(0, 15, lambda _, x: x.refresh(), layer)
 
     def effective(self) -> Float[Array, "out in"]:
-        """The barriers keep XLA from computing both again in every kernel that uses them, which can take long."""
+        """The barriers let XLA compute σ̂ and its right vector once, not again in every kernel that uses them."""
         left = stop_gradient(self.left)
         right = optimization_barrier(stop_gradient(_unit(left @ self.weight)))
         sigma = optimization_barrier(left @ self.weight @ right)
