@@ -86,6 +86,14 @@ def test_skills_that_move_differ_from_the_table_in_what_q_sees_only():
     assert {k: v for k, v in other.items() if v != one[k]} == {"features": "velocity"}
 
 
+def test_the_papers_regime_has_its_updates_and_its_numbers():
+    (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "regime" in job.name)
+    config = resolve(job.options)
+    assert (config.envs, config.updates_per_step, config.steps, config.seeds) == (8, 1.0, 10_000_000, 3)
+    table = {key(row): row for row in paper_rows("discrete")}
+    assert [row["LGR_v"] for row in job.rows] == [table[key(row)]["LGR_v"] for row in job.rows] == ["0.673", "0.704"]
+
+
 @pytest.mark.parametrize("name", GRIDS)
 def test_quick_is_one_body_and_two_sizes(name):
     rows = grid.published(GRIDS[name], quick=True)
@@ -214,6 +222,16 @@ def test_missing_rows_are_shown_and_counted():
     assert [r[2] for r in outcome.tables["What stands behind each program"].rows] == ["1,000", NOT_RUN]
     assert "2 of 3 rows: 1 better, 1 equal, 0 worse; 1 not run" in outcome.finding
     assert {"Beside the paper", "Learning curves, Ant"} == set(outcome.figures)
+
+
+def test_a_row_trained_again_beside_the_table_is_judged_but_not_counted():
+    job, cell = fake([row()], lgr_v=0.1)
+    again, better = fake([row() | {"aside": "Again"}], lgr_v=0.1)
+    again = again._replace(name="again")
+    outcome = comparison.compare([job, again], {"fake": cell, "again": better}, (), True)
+    assert outcome.tables["Rows against the paper"].rows[0] == ["LGR_v(s)", "1", "0", "0", "0", "0"]
+    (line,) = outcome.tables["Again (again)"].rows
+    assert line[1:3] == ["0.100 ± 0.000 ▲", "0.5"]
 
 
 def test_skills_that_are_known_but_stand_still_are_a_finding():

@@ -51,7 +51,7 @@ def against_the_paper():
 
 def is_of_the_paper(name):
     """Not one of those that stand beside its tables."""
-    return name.split("-")[-1] not in ("early", "velocity")
+    return name.split("-")[-1] not in ("early", "velocity", "regime")
 
 
 def test_links_lead_to_files_of_the_repository():

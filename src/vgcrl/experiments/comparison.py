@@ -295,7 +295,7 @@ def least_to_most(values: Sequence[float], form: str = ",") -> str:
 
 def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[PairedClaim, ...], higher: bool) -> Outcome:
     rows = entries(jobs, cells)
-    table, aside = [e for e in rows if e.published], [e for e in rows if not e.published]
+    table, aside = [e for e in rows if "aside" not in e.row], [e for e in rows if "aside" in e.row]
     bodies = of_bodies(table)
     tables = {"Rows against the paper": summary(table, higher), "Do skills move?": movement(table, higher)}
     tables |= {f"{env} beside the paper: {LEGEND}": beside(each, higher) for env, each in bodies.items()}

@@ -1,5 +1,6 @@
 """DIAYN with and without P-HER on three bodies: the paper's table of discrete goals, 10 to 1000 of them."""
 
+from vgcrl.experiments.base import paper_rows
 from vgcrl.experiments.cells import Row
 from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.grid import ExtraRun, Grid
@@ -7,12 +8,20 @@ from vgcrl.experiments.grid import ExtraRun, Grid
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
 EARLY = "Early training as in the paper: one environment, one update per step"
 VELOCITY = "Skills that move: q sees only the velocity"
+REGIME = "As many updates as in the paper: 8 environments, one update per step"
 
 
 def rows(title: str, goal_dim: str, sn: str) -> tuple[Row, ...]:
     both = [(p_her, bound) for bound in sn for p_her in "01"]
     same = {"env": "HalfCheetah", "goal_dim": goal_dim, "posterior": "categorical", "aside": title}
     return tuple({**same, "p_her": p_her, "sn": bound} for p_her, bound in both)
+
+
+def with_published(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Of runs that repeat rows of the paper: its numbers too."""
+    same = ("env", "goal_dim", "posterior", "p_her", "sn")
+    known = {tuple(row[k] for k in same): row for row in paper_rows("discrete")}
+    return tuple(known[tuple(row[k] for k in same)] | row for row in rows)
 
 
 ASIDES = (
@@ -27,6 +36,12 @@ ASIDES = (
         rows(VELOCITY, "10", sn="0"),
         {"features": "velocity"},
         {"features": "velocity"},
+    ),
+    ExtraRun(
+        "HalfCheetah-G50-regime",
+        with_published(rows(REGIME, "50", sn="0")),
+        {"envs": 8, "updates_per_step": 1.0},
+        {"steps": 2_000, "envs": 8, "updates_per_step": 1.0, "evaluate_every": 1_000},
     ),
 )
 GRID = Grid(

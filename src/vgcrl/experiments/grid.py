@@ -60,7 +60,7 @@ SMOKE = (
 
 
 class ExtraRun(NamedTuple):
-    """A program that the paper does not have."""
+    """A program beside the paper's table."""
 
     name: str
     rows: tuple[Row, ...]

@@ -20,7 +20,7 @@ from vgcrl.show.tables import Table, aligned
 STEPS = 10_000_000  # of each run, in the paper
 HOUR = 3600.0
 DRAWS = 100  # of failures, over which is averaged
-ASIDES = ("-early", "-velocity")  # programs that the paper does not have
+ASIDES = ("-early", "-velocity", "-regime")  # programs beside the paper's tables
 
 
 class Program(NamedTuple):
