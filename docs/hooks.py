@@ -1,8 +1,8 @@
 """Pages that mkdocs makes from the repository, so that no number and no line of code is typed twice.
 
 Made: the home page from README.md, results from results/, the tutorial from its notebook, a page for each method.
-In other pages `{{ source FILE:NAME }}` becomes the source of a function or class, `{{ rows }}` the table of all methods,
-`{{ options }}` that of all options.
+In other pages `[NAME in FILE](../PATH "source")`, or without `NAME in `, becomes the source of a function or class, or of a
+file; `<!-- rows -->` the table of all methods, `<!-- options -->` that of all options. So each reads well as it is.
 """
 
 import ast
@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
+SOURCE = r'^\[(?:(?P<name>\w+) in )?\S+\]\(\.\./(?P<path>\S+) "source"\)$'
 HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
 OWN_DEFAULTS = {
     "defaults": "everywhere",
@@ -72,9 +73,10 @@ def results_link(found: re.Match[str]) -> str:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = re.sub(r"\]\(((?:\.\./)*?)(?:\.\./)?results/([\w-]+)(?:/([\w-]+)\.json)?\)", results_link, markdown)
-    markdown = re.sub(r"^\{\{ source (\S+?)(?::(\w+))? \}\}$", lambda m: source(m[1], m[2]), markdown, flags=re.M)
-    markdown = markdown.replace("{{ options }}", options()) if "{{ options }}" in markdown else markdown
-    return markdown.replace("{{ rows }}", rows())
+    markdown = re.sub(SOURCE, lambda m: source(m["path"], m["name"]), markdown, flags=re.M)
+    for mark, made in (("<!-- options -->", options), ("<!-- rows -->", rows)):
+        markdown = markdown.replace(mark, made()) if mark in markdown else markdown
+    return markdown
 
 
 def options() -> str:

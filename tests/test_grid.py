@@ -683,6 +683,7 @@ def made(jobs, **config):
 def test_the_commands_told_are_those_that_make_what_there_is():
     every = grid.jobs(discrete.GRID, Request())
     bodies = {env: [job for job in every if job.options["env"] == env] for env in ("HalfCheetah", "Ant", "Humanoid")}
+    beside = [job for job in every if "aside" in job.rows[0]]
 
     def reported(found):
         return grid.commands("discrete", discrete.GRID, every, found, False)
@@ -692,18 +693,23 @@ def test_the_commands_told_are_those_that_make_what_there_is():
     found = made(bodies["HalfCheetah"], steps=2_000_000) | made(bodies["Ant"], steps=500_000)
     found |= made(bodies["Humanoid"][:2], steps=500_000, seeds=5, updates_per_step=1.0)
     found |= made(bodies["Humanoid"][2:3], posterior_learning_rate=[3e-5])
+    for job in beside:
+        del found[job.name]
+    found |= made(beside[:1]) | made(beside[2:], steps=3_000_000)
     commands = reported(found)
     assert commands == [
         "vgcrl reproduce discrete --env HalfCheetah --steps 2000000",
         "vgcrl reproduce discrete --env Ant --steps 500000",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 10,20 --steps 500000 --seeds 5 --updates-per-step 1.0",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 3e-05",
+        "vgcrl reproduce discrete --program HalfCheetah-G200-early",
+        "vgcrl reproduce discrete --steps 3000000 --program HalfCheetah-G50-regime",
     ]
     for command in commands:  # and they do
         args = parse(command.split()[1:])
         jobs = grid.jobs(discrete.GRID, Request(**{name: getattr(args, name) for name in Request._fields}))
-        for job in grid.select(jobs, Request(env=args.env, goal_dim=args.goal_dim)):
-            if "aside" not in job.rows[0]:
+        for job in grid.select(jobs, Request(env=args.env, goal_dim=args.goal_dim, program=args.program)):
+            if args.program or "aside" not in job.rows[0]:
                 scales = {k: found[job.name]["config"][k] for k in grid.SCALES}
                 config = json.loads(resolve(job.options).to_json())
                 assert {k: config[k] for k in grid.SCALES} == scales

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from vgcrl.objective.methods import METHODS
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 TABLES = {
@@ -39,6 +41,8 @@ def test_what_is_said_of_the_locomotion_tables():
     }
     better, equal, worse = (sum(int(each["LGR_v(s)"][i]) for each in counts.values()) for i in (1, 2, 3))
     assert f"worse than the paper's in {worse} of the {better + equal + worse} rows that are judged" in README
+    known, goals = (sum(int(each[m][1]) + int(each[m][2]) for each in counts.values()) for m in ("F", "LGR(z)"))
+    assert f"F is better or equal in {known} of these rows, LGR(z) in {goals}." in README
     programs = [cell for each in TABLES.values() for name, cell in each["programs"].items() if is_of_the_paper(name)]
     at_length = [cell for cell in programs if round(cell["steps"], -5) >= 10**7]
     long, every = (sum(len(cell["settings"]) for cell in some) for some in (at_length, programs))
@@ -57,6 +61,11 @@ def is_of_the_paper(name):
 def test_links_lead_to_files_of_the_repository():
     """Where it is browsed; `make docs` looks at those of the site."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#\s]+)(?:[# ][^)]*)?\)", page.read_text())]
     missing = [(page.name, link) for page, link in links if ":" not in link and not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_every_method_has_a_page_that_is_linked():
+    index = (ROOT / "docs" / "methods" / "index.md").read_text()
+    assert sorted(re.findall(r"\[`([\w-]+)`\]\(\1\.md\)", index)) == sorted(METHODS)

@@ -219,7 +219,7 @@ def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
 
 
 def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
-    """Those that make the rows of the paper that there are: bodies may differ in steps and in the |G| that are done."""
+    """Those that make what there is: bodies may differ in steps and in the |G| that are done."""
     table, plain = [job for job in every if "aside" not in job.rows[0]], grid.runs(quick)
     done: dict[tuple[Any, ...], list[Job]] = {}
     for job in (job for job in table if job.name in found):
@@ -227,15 +227,19 @@ def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], qu
         done.setdefault((job.options["env"], *changed), []).append(job)
     bodies: dict[tuple[Any, ...], list[str]] = {}
     for (env, *changed), some in done.items():
-        whole = len(some) == sum(job.options["env"] == env for job in table)
-        sizes = () if whole else tuple(dict.fromkeys(job.options["goal_dim"] for job in some))
+        all_sizes = len(some) == sum(job.options["env"] == env for job in table)
+        sizes = () if all_sizes else tuple(dict.fromkeys(job.options["goal_dim"] for job in some))
         bodies.setdefault((sizes, *changed), []).append(env)
-    out = []
+    asks = []
     for (sizes, *changed), envs in bodies.items():
         few = tuple(envs) if len(envs) < len({job.options["env"] for job in table}) else ()
-        ask = Request(quick, few, sizes, **dict(zip(SCALES, changed, strict=True)))
-        out.append(shlex.join(["vgcrl", "reproduce", name, *ask.words()]))
-    return out
+        asks.append(Request(quick, few, sizes, **dict(zip(SCALES, changed, strict=True))))
+    whole = Request(quick) in asks  # which makes those beside the table too
+    for job in (job for job in every if job not in table and job.name in found):
+        changed = scales(job._replace(options=plain[job.name]), found[job.name])
+        if not whole or any(x is not None for x in changed):
+            asks.append(Request(quick, program=job.name, **dict(zip(SCALES, changed, strict=True))))
+    return [shlex.join(["vgcrl", "reproduce", name, *ask.words()]) for ask in asks]
 
 
 def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Request, command: str, say: Say) -> Path | None:
