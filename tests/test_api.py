@@ -9,6 +9,7 @@ import pytest
 import vgcrl
 from tiny import TINY
 from vgcrl.envs.pointmass import ARENA
+from vgcrl.objective.methods import METHODS
 from vgcrl.training import trainer
 from vgcrl.training.resolve import resolve
 
@@ -45,8 +46,19 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         policy.act(np.zeros(4), goal_state=np.full(4, np.nan))
     with pytest.raises(ValueError, match="finite"):
         policy.act(np.zeros(4), z=[np.nan, 0.0])
-    with pytest.raises(vgcrl.UsageError, match="seed 9"):
-        vgcrl.load(windy, seed=9)
+    with pytest.raises(ValueError, match=r"z is 0\.5; valid: a goal of 2 numbers"):
+        policy.act(np.zeros((3, 4)), z=0.5)
+    with pytest.raises(ValueError, match="an observation with a ndarray"):
+        policy.predict(np.zeros(4))
+    for wrong in (9, "0", 0.5):
+        with pytest.raises(vgcrl.UsageError, match=f"seed {wrong!r} is not in this run"):
+            vgcrl.load(windy, seed=wrong)
+    for wrong in ({"episodes": 0}, {"episodes": -1}, {"episodes": 2.5}, {"noise": "no"}):
+        (name,) = wrong
+        with pytest.raises(vgcrl.UsageError, match=f"--{name} .* is not valid; valid: "):
+            vgcrl.evaluate(windy, **wrong)
+    with pytest.raises(vgcrl.UsageError, match="method 5 cannot be registered"):
+        vgcrl.register_method(5, METHODS["gcrl"])
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.train(stepz=3)
     for wrong in ({"seeds": 2.5}, {"hidden": [16.5]}, {"features": 5}, {"terminate": "no"}):
@@ -138,6 +150,8 @@ def test_lgr_refuses_what_means_nothing():
 
     with pytest.raises(ValueError, match="dims are empty"):
         score(dims=())
+    with pytest.raises(ValueError, match=r"dims \[5\] are not all of an observation's 4"):
+        score(dims=[5])
     with pytest.raises(ValueError, match="max_steps 0 is out of range"):
         score(max_steps=0)
     for wrong in (0.0, [0.0], [np.nan, 0.0]):

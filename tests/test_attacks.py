@@ -21,7 +21,7 @@ from vgcrl.envs.contract import broken
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import read_page
-from vgcrl.files import make_folder, open_to_read
+from vgcrl.files import atomic_write, make_folder, open_to_read
 from vgcrl.show.report import Page, write
 from vgcrl.training import checkpoint, policy_file, run_folder, trainer
 from vgcrl.training.events import Events
@@ -239,6 +239,50 @@ def test_the_header_of_a_policy_is_in_its_checksum(step, run):
     rewritten(run / "policy.safetensors", set_step(step))
     with pytest.raises(policy_file.DamagedPolicy):
         policy_file.step_of(run)
+
+
+def test_the_checkpoint_just_written_is_kept(tmp_path):
+    """Also beside folders that seem to be newer."""
+    for name in ("999999999998", "999999999999"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    for step in (160, 320, 480):
+        checkpoint.save(tmp_path, step, STATE, COUNTERS, {}, config="{}")
+    assert [int(path.name) for path in checkpoint.saved(tmp_path)][2:] == [480, 320]
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "policy.safetensors", "new"])
+@pytest.mark.parametrize("command", ["report", "explore"])
+def test_a_page_replaces_no_other_file(command, name, run, capsys):
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert "valid: a name that does" in refused(capsys, command, run, "--out", run / name)
+    assert "valid: a name that does" in refused(capsys, command, run, "--out", "")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("damage", ["metrics.jsonl", "events"])
+def test_a_run_that_is_not_trained_on_keeps_its_configuration(damage, run, capsys):
+    if damage == "events":
+        shutil.rmtree(run / damage)
+        (run / damage).write_text("")
+    else:
+        (run / damage).write_text("no line\n" + (run / damage).read_text())
+    before = (run / "config.json").read_text()
+    refused(capsys, "resume", run, "--steps", "800")
+    assert (run / "config.json").read_text() == before
+
+
+@pytest.mark.parametrize("command", ["report", "resume"])
+def test_evaluations_of_another_run_are_noticed(command, run, capsys):
+    lines = read_lines(run / "metrics.jsonl")
+    (run / "metrics.jsonl").unlink()
+    for line in lines:
+        append_line(run / "metrics.jsonl", line | {"seeds": 2 * line["seeds"]})
+    assert f"of {2 * len(lines[0]['seeds'])} runs" in refused(capsys, command, run)
+
+
+def test_names_may_be_any_bytes(tmp_path):
+    atomic_write(tmp_path / "page.html", "run \udcff and \ud800")
+    assert (tmp_path / "page.html").read_text() == r"run \udcff and \ud800"
 
 
 def test_a_checkpoint_that_was_renamed_is_damaged(run, program):

@@ -3,14 +3,16 @@
 import json
 import sys
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import vgcrl
 from test_foreign import one_line
 from tiny import TINY, flags
 from vgcrl.cli import main
-from vgcrl.use.callbacks import stop_at
+from vgcrl.use.callbacks import Watch, stop_at
 from vgcrl.use.wandb_log import numbers
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -30,6 +32,8 @@ def test_a_bound_as_text(text, value, stops):
     [
         ("F>1", ("not understood", "METRIC>=X")),
         ("F>=much", ("'much' is no number",)),
+        ("F>=nan", ("'nan' is no number",)),
+        (5, ("not understood",)),
         ("G>=1", ("'G' is unknown", "lgr_z")),
     ],
 )
@@ -59,6 +63,29 @@ def test_without_wandb(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     assert main(["train", "--out", str(tmp_path / "run"), "--wandb", "project"]) == 2
     assert "--wandb needs wandb; valid: pip install" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_wandb_without_a_login(tmp_path, capsys, monkeypatch):
+    settings = SimpleNamespace(settings=SimpleNamespace(mode="online"))
+    wandb = SimpleNamespace(setup=lambda: settings, api=SimpleNamespace(api_key=None))
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    assert main(["train", "--out", str(tmp_path / "run"), "--wandb", "project"]) == 2
+    assert (
+        capsys.readouterr().err == "vgcrl: --wandb needs a login; valid: `wandb login` first, or WANDB_MODE=offline\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "stops"), [(True, True), (np.True_, True), (1, False), ({"a": 1}, False), (None, False)]
+)
+def test_true_stops_and_nothing_else(answer, stops):
+    assert Watch(lambda record: answer)({}) is stops
+
+
+def test_what_is_no_callback_is_noticed_before_training(tmp_path):
+    one_line(lambda: vgcrl.train(out=tmp_path / "run", callback=5), "callback is a int")
     assert not (tmp_path / "run").exists()
 
 

@@ -1,5 +1,7 @@
 """Films of skills: how many frames, which goals, and what cannot be filmed."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -8,6 +10,7 @@ from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.show import panels
 from vgcrl.show.film import Request, film
+from vgcrl.training.run_folder import read_config
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +30,27 @@ def test_a_gif_has_a_frame_for_each_step_and_a_panel_for_each_skill(skills, tmp_
         assert found.n_frames == 21
         assert found.width == 3 * panels.WIDTH
     assert str(out) in capsys.readouterr().out
+
+
+def test_a_point_mass_is_filmed_as_long_as_asked(skills, tmp_path):
+    path = film(
+        skills, tmp_path / "film.gif", Request([0], seconds=5 * read_config(skills).specification.seconds), print
+    )
+    with Image.open(path) as found:
+        assert found.n_frames == 6
+
+
+def test_a_film_is_whole_or_not_there(skills, tmp_path, capsys):
+    """Not written through a link that a folder came with; what was there stays where it cannot be made."""
+    run = shutil.copytree(skills, tmp_path / "run")
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    (run / "film.gif").symlink_to(precious)
+    assert main(["film", str(run), "--skills", "1"]) == 2
+    assert "is a link" in capsys.readouterr().err
+    assert precious.read_text() == "mine"
+    assert main(["film", str(run), "--skills", "1", "--out", str(run / "film.gif")]) == 0  # where the user names it
+    assert precious.read_bytes()[:3] == b"GIF"
 
 
 def test_a_body_is_drawn_without_opengl_and_moves(body, tmp_path, monkeypatch):

@@ -443,3 +443,31 @@ def test_a_start_that_is_not_finite_is_told(starts, reported, tmp_path, capsys, 
     assert main(["train", "--env", "foreign_envs:Lost-v0", "--out", str(tmp_path / "run"), *flags(horizon=6)]) == 2
     assert f"observation not finite in environment 0 {reported}" in capsys.readouterr().err.splitlines()[-1]
     assert (tmp_path / "run").exists() == bool(starts)
+
+
+class Duck:
+    """As an environment, but none of Gymnasium's; in `close` it ends the process."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (2,)), gymnasium.spaces.Discrete(10**9)
+
+    def reset(self, **_):
+        return np.zeros(2, np.float32), {}
+
+    def close(self):
+        sys.exit(3)
+
+
+def test_a_class_that_is_no_gymnasium_env_has_no_limit():
+    assert not gymnasium_engine.is_limited(Duck())
+
+
+def test_too_many_actions_to_choose_from():
+    name = "test_foreign:Duck"
+    one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0), "1,000,000,000 actions", "valid: at most 100,000")
+
+
+def test_an_environment_cannot_end_the_process_when_it_is_closed(monkeypatch):
+    monkeypatch.setattr(Duck, "action_space", gymnasium.spaces.Discrete(2))
+    worlds = Foreign("test_foreign:Duck", 1, 1, horizon=6, workers=0)
+    assert worlds.spec.action_dim == 2
+    worlds.close()

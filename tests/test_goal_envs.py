@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+import foreign_envs
 from test_foreign import KEYS, one_line
 from tiny import TINY, flags
 from vgcrl.cli import main
@@ -190,3 +191,32 @@ def test_a_row_with_another_posterior_leaves_out_those_that_it_cannot_use(monkey
     assert resolve(Options("mine", REACH)).posterior == "state-fixed"
     there = resolve(Options("mine", "HalfCheetah", engine="mujoco", positions=True))
     assert (there.posterior, there.reward) == ("state-fixed", "progress")
+
+
+class Stuck(foreign_envs.Reach):
+    """What it does when it is reset is chosen."""
+
+    def __init__(self, does="fail"):
+        super().__init__()
+        self.does = does
+
+    def reset(self, **options):
+        if self.does == "fail":
+            raise RuntimeError("no start")
+        if self.does == "exit":
+            sys.exit(4)
+        obs, info = super().reset(**options)
+        return obs | {"desired_goal": np.zeros(3, np.float32)}, info
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("fail", ("cannot be described: RuntimeError: no start at ", "test_goal_envs.py:")),
+        ("exit", ("cannot be described: SystemExit: 4",)),
+        ("grow", ("desired_goal has 3 numbers, achieved_goal 2",)),
+    ],
+)
+def test_one_that_cannot_be_reset_is_told_of(does, words):
+    name, env_arg = "test_goal_envs:Stuck", (f"does={does}",)
+    one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0, env_arg=env_arg), f"--env {name}", *words)

@@ -13,7 +13,7 @@ SMALL = 2**26  # bytes, at most, of a file that is read as a whole
 
 def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> None:
     """Replace a file in one step; `follow` where the user named the path, which may be a link or a device."""
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content  # names may be any bytes
     if follow and path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
         path.write_bytes(data)
         return
@@ -31,6 +31,12 @@ def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> N
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def check_page(out: Path) -> None:
+    """That a page may be written where the user says: never over a file of another kind; a device will do."""
+    if out.suffix not in (".html", ".htm") and (out.is_file() or out.is_dir() or not out.exists()):
+        raise UsageError(f"--out {out} does not end in .html; valid: a name that does")
 
 
 def is_leftover(path: Path) -> bool:

@@ -102,6 +102,8 @@ def _import_named(args: argparse.Namespace) -> None:
 
     modules.import_plugins()
     for module in getattr(args, "modules", []):
+        if not module:
+            raise UsageError("--import is empty; valid: the name of a module")
         modules.import_named(module, "--import")
     if args.command in ("train", "experts"):
         modules.import_named(modules.module_of(args.env or ""), f"--env {args.env}")

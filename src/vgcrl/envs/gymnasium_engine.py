@@ -17,6 +17,7 @@ from vgcrl.envs.observations import NotNumbers, flat
 from vgcrl.errors import UsageError, hint, install
 from vgcrl.objective.types import EnvSpec, Step
 
+MOST_CHOICES = 100_000  # of discrete actions; policy and critics have a number for each
 UNBOUNDED = 1e6  # environments often write some large number for a bound that is not there
 
 
@@ -74,6 +75,8 @@ def _example(name: str, options: dict[str, Any]) -> Any:
     actions = spaces["actions"]
     if not isinstance(actions, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)):
         raise UsageError(f"--env {name} has actions in {textwrap.shorten(str(actions), 100)}; valid: Box or Discrete")
+    if isinstance(actions, gymnasium.spaces.Discrete) and actions.n > MOST_CHOICES:
+        raise UsageError(f"--env {name} has {actions.n:,} actions to choose from; valid: at most {MOST_CHOICES:,}")
     try:
         sizes = {"actions": math.prod(actions.shape), "observations": flat(spaces["observations"]).low.size}
     except NotNumbers as error:
@@ -91,12 +94,14 @@ def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _limit_of(env: Any) -> int | None:
     """Of a made environment, by its outermost wrapper that has one, or as it was made."""
-    layer = env
-    while layer is not env.unwrapped:
-        if type(layer).__name__ == "TimeLimit":
-            return _whole_limit(layer._max_episode_steps)
-        layer = layer.env
-    return _whole_limit(env.spec.max_episode_steps) if env.spec is not None else None
+    with contextlib.suppress(Exception):  # the user's class may be no gymnasium.Env, or its properties may fail
+        layer = env
+        while layer is not env.unwrapped:
+            if type(layer).__name__ == "TimeLimit":
+                return _whole_limit(layer._max_episode_steps)
+            layer = layer.env
+        return _whole_limit(env.spec.max_episode_steps)
+    return None
 
 
 def is_limited(env: Any) -> bool:
@@ -114,6 +119,8 @@ def _first_action(space: Any) -> int | None:
 def _learn_range(env: Any, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
     """Where an environment does not say in which range its goals are, that of those it asks for."""
     least, largest = goal_envs.desired_range(env)
+    if least.shape != (len(goal),):
+        raise UsageError(f"desired_goal has {least.size} numbers, achieved_goal {len(goal)}; valid: as many")
     unknown = ~(np.isfinite(low[goal]) & np.isfinite(high[goal])) & (least < largest)
     low[goal], high[goal] = np.where(unknown, least, low[goal]), np.where(unknown, largest, high[goal])
 
@@ -177,8 +184,14 @@ class Foreign:
         if horizon is None:
             raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
         self.name, self.shape = name, (runs, count)
-        self.spec = describe(example, horizon)
-        with contextlib.suppress(Exception):  # of the user's
+        try:
+            self.spec = describe(example, horizon)
+        except UsageError as error:
+            raise UsageError(f"--env {name}: {error}") from None
+        except (Exception, SystemExit) as error:
+            what = f"{told(error)}{place_of(error)}"
+            raise UsageError(f"--env {name} cannot be described: {what}; valid: one that can be reset") from error
+        with contextlib.suppress(Exception, SystemExit):  # of the user's
             example.close()
         self.pool = Pool(name, options, runs * count, count, horizon, workers)
 

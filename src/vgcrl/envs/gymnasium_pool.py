@@ -106,7 +106,7 @@ class Part:
 
     def close(self) -> None:
         for env in self.envs:
-            with contextlib.suppress(Exception):  # nothing depends on it any more
+            with contextlib.suppress(Exception, SystemExit):  # nothing depends on it any more
                 env.close()
 
 

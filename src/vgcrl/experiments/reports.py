@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from vgcrl.errors import UsageError, need_report
+from vgcrl.files import check_page
 
 
 def report(*folders: str | Path, out: str | Path | None = None) -> Path:
@@ -18,5 +19,7 @@ def report(*folders: str | Path, out: str | Path | None = None) -> Path:
     from vgcrl.show.report import run_page, write
 
     paths = [Path(folder) for folder in folders]
+    if out is not None:
+        check_page(Path(out))
     pages = [(read_page if (path / "result.json").exists() else run_page)(path) for path in paths]
     return write(pages, paths[0] / "report.html" if out is None else Path(out), follow=out is not None)

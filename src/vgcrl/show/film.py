@@ -1,8 +1,10 @@
 """Skills side by side as a film, with labels: .gif, .mp4, or .png with some moments below each other."""
 
+import io
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 from vgcrl.envs import bodies, gymnasium_film
 from vgcrl.envs.mujoco_engine import Batch
 from vgcrl.errors import UsageError, install
+from vgcrl.files import atomic_write
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Box, Discrete, current
 from vgcrl.objective.methods import METHODS
@@ -97,9 +100,9 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
     return Scenes(draw, steps, program.spec.seconds, shown)
 
 
-def _planar(program: Program, runs: RunState, index: int, z: jax.Array, noise: bool) -> Scenes:
-    run = jax.tree.map(lambda x: x[index], runs)
-    path = np.asarray(program.record_episodes(runs, z, noise))[index]
+def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Request") -> Scenes:
+    run, most = jax.tree.map(lambda x: x[index], runs), max(1, round(ask.seconds / program.spec.seconds))
+    path = np.asarray(program.record_episodes(runs, z, ask.noise))[index][: most + 1]
     low, high = (np.array(x[:2]) for x in (program.spec.low, program.spec.high))
     are_places = METHODS[program.config.method].bounded and program.config.feature_indices(program.spec)[:2] == (0, 1)
     targets = np.asarray(z)[:, :2] if are_places else None
@@ -153,8 +156,10 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     program, runs, _ = trainer.restore(folder, say)
     config, given = program.config, ask.given
     seed = config.seed if ask.seed is None else ask.seed
-    if not config.seed <= seed < config.seed + config.seeds:
-        raise UsageError(f"--seed {seed} is not in this run; valid: {config.seed} to {config.seed + config.seeds - 1}")
+    if type(seed) is not int or not config.seed <= seed < config.seed + config.seeds:
+        raise UsageError(
+            f"--seed {seed!r} is not in this run; valid: {config.seed} to {config.seed + config.seeds - 1}"
+        )
     run = jax.tree.map(lambda x: x[seed - config.seed], without(runs, "replay", "scene"))
     z = _chosen(program, run, given)
     if config.env in bodies.TASKS:
@@ -164,7 +169,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
     if config.native:
         check_filmable(config)
-        return _planar(program, runs, seed - config.seed, z, ask.noise)
+        return _planar(program, runs, seed - config.seed, z, ask)
     return _foreign(program, run, z[:FEW], ask)
 
 
@@ -193,47 +198,58 @@ def frames(scene: Scenes) -> list[Image.Image]:
     return [_tiled([_labelled(scene, t, k) for k in skills], ACROSS) for t in range(0, scene.steps + 1, every)]
 
 
-def _write_mp4(images: list[Image.Image], path: Path, fps: float) -> None:
+def _mp4(images: list[Image.Image], fps: float) -> bytes:
     try:
         import imageio_ffmpeg
     except ImportError:
-        raise UsageError(f"{path} needs imageio-ffmpeg; valid: {install('film')}, or a .gif") from None
+        raise UsageError(f"an .mp4 needs imageio-ffmpeg; valid: {install('film')}, or a .gif") from None
     size = 2 * (images[0].width // 2), 2 * (images[0].height // 2)
-    writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
-    writer.send(None)
-    for image in images:
-        writer.send(np.ascontiguousarray(np.asarray(image.crop((0, 0, *size)))))
-    writer.close()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "film.mp4"
+        writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
+        writer.send(None)
+        for image in images:
+            writer.send(np.ascontiguousarray(np.asarray(image.crop((0, 0, *size)))))
+        writer.close()
+        return path.read_bytes()
 
 
-def write(scene: Scenes, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    every = max(1, round(1 / FPS / scene.seconds))
-    if path.suffix == ".png":
+def _encoded(scene: Scenes, kind: str) -> bytes:
+    """A file of the kind that an ending says."""
+    out, every = io.BytesIO(), max(1, round(1 / FPS / scene.seconds))
+    if kind == ".png":
         moments = np.linspace(0, scene.steps, MOMENTS).round().astype(int)
-        _tiled([_labelled(scene, int(t), k) for k in range(len(scene.labels)) for t in moments], MOMENTS).save(path)
-        return path
+        sheet = _tiled([_labelled(scene, int(t), k) for k in range(len(scene.labels)) for t in moments], MOMENTS)
+        sheet.save(out, format="png")
+        return out.getvalue()
     images, pause = frames(scene), every * scene.seconds
-    if path.suffix == ".mp4":
-        _write_mp4(images, path, 1 / pause)
-        return path
+    if kind == ".mp4":
+        return _mp4(images, 1 / pause)
     few = [image.quantize(64, method=Image.Quantize.FASTOCTREE) for image in images]
-    few[0].save(path, save_all=True, append_images=few[1:], duration=round(1000 * pause), loop=0, optimize=False)
+    gif = {"save_all": True, "append_images": few[1:], "duration": round(1000 * pause), "loop": 0, "optimize": False}
+    few[0].save(out, format="gif", **gif)
+    return out.getvalue()
+
+
+def write(scene: Scenes, path: Path, *, follow: bool = False) -> Path:
+    """Whole or not at all; `follow` where the user named it, which may be a link."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, _encoded(scene, path.suffix), follow=follow)
     return path
 
 
-def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None]) -> Path:
-    """Write the film of a run folder; the ending of `path` says which kind."""
+def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, follow: bool = False) -> Path:
+    """Write the film of a run folder; the ending of `path` says which kind, `follow` is that of `write`."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"--out {path} has an unknown ending; valid: {', '.join(ENDINGS)}")
-    if not 0 < ask.seconds <= 600:
-        raise UsageError(f"--seconds {ask.seconds:g} is out of range; valid: a positive number up to 600")
+    if not isinstance(ask.seconds, (int, float)) or not 0 < ask.seconds <= 600:
+        raise UsageError(f"--seconds {ask.seconds!r} is out of range; valid: a positive number up to 600")
     env = read_config(folder).env
     rendered = find_renderer(env)
     if env in bodies.TASKS and not rendered:
         say("no OpenGL renders here (EGL, OSMesa): bodies are drawn flat")
     found = scenes(folder, ask._replace(rendered=rendered), say)
-    return write(found._replace(remark="with noise" if ask.noise else ""), path)
+    return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 
 
 def to_tensorboard(folder: Path, gif: Path) -> None:

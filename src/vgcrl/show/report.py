@@ -71,7 +71,7 @@ def watch(folder: Path, program: Program) -> list[Section]:
 
 def run_page(folder: Path) -> Page:
     program, runs, counters = trainer.restore(folder, lambda text: None)
-    config, lines = program.config, read_lines(folder / "metrics.jsonl")
+    config, lines = program.config, read_lines(folder / "metrics.jsonl", program.config.runs)
     if not lines:
         raise UsageError(
             f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"

@@ -8,6 +8,7 @@ from typing import Any
 
 from vgcrl.envs import modules
 from vgcrl.errors import UsageError, need_report
+from vgcrl.files import check_page
 from vgcrl.show.explorer import explore as write_page
 from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise, measured
 
@@ -33,6 +34,8 @@ def explore(run: str | Path, *, out: str | Path | None = None, open: bool = Fals
     """
     modules.import_plugins()
     folder, path, facts = folder_of(run), None if out is None else Path(out), {}
+    if path is not None:
+        check_page(path)
     if is_shipped(folder):
         told = card(folder.name)
         facts = {"name": folder.name, "about": told["about"], "command": told["command"], "measured": measured(told)}
@@ -74,7 +77,7 @@ def film(
     if tensorboard and (is_shipped(folder) or path.suffix != ".gif"):
         raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
     ask = films.Request(goals, seconds, seed, tour, noise=_noise(folder, noise))
-    films.film(folder, path, ask, _say)
+    films.film(folder, path, ask, _say, follow=out is not None)
     if tensorboard:
         films.to_tensorboard(folder, path)
     return path

@@ -94,7 +94,8 @@ def save(
     _remove(folder / name)
     new.rename(folder / name)
     _sync(folder)
-    for old in saved(run)[KEPT:]:
+    older = [path for path in saved(run) if path.name < name]  # one of a later step is damaged, or of another run
+    for old in older[KEPT - 1 :]:
         shutil.rmtree(old)
 
 

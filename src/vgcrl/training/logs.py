@@ -35,9 +35,11 @@ def _check_numbers(value: Any) -> None:
         _check_numbers(x)
 
 
-def _check_record(record: dict[str, Any]) -> None:
-    """Steps, and of every run the numbers that their mean has."""
+def _check_record(record: dict[str, Any], runs: int | None) -> None:
+    """Steps, and of every run the numbers that their mean has; of so many runs, where that is known."""
     step, mean = record["step"], record["mean"]
+    if runs not in (None, len(record["seeds"])):
+        raise ValueError(f"a line is of {len(record['seeds'])} runs, config.json of {runs}")
     if type(step) is not int or not record["seeds"] or not mean.keys() >= {"F", "log_q", "lgr_z", "lgr_s"}:
         raise ValueError("a line is no evaluation")
     for group in (record, *record.get("settings", ())):
@@ -57,7 +59,7 @@ def _digest(before: str, record: dict[str, Any]) -> str:
     return hashlib.sha256((before + to_json(record)).encode()).hexdigest()[:16]
 
 
-def _read_chain(path: Path) -> Generator[tuple[bytes, dict[str, Any], str]]:
+def _read_chain(path: Path, runs: int | None) -> Generator[tuple[bytes, dict[str, Any], str]]:
     """Every whole line: its bytes, its record, its digest. A last line that a kill cut off is left out.
 
     A file may begin with lines without digests, from before there were any.
@@ -69,30 +71,30 @@ def _read_chain(path: Path) -> Generator[tuple[bytes, dict[str, Any], str]]:
             written = record.pop("digest", "")
             if written != (_digest(before, record) if written or before else ""):
                 raise ValueError(f"the line of step {record.get('step')!r}, or one before it, is not as it was written")
-            _check_record(record)
+            _check_record(record, runs)
             before = written
             yield line, record, written
     if len(line) > LONGEST:
         raise ValueError(f"a line has more than {LONGEST:,} bytes")
 
 
-def _read_lines(path: Path) -> list[tuple[bytes, dict[str, Any], str]]:
+def _read_lines(path: Path, runs: int | None = None) -> list[tuple[bytes, dict[str, Any], str]]:
     try:
-        return list(_read_chain(path))
+        return list(_read_chain(path, runs))
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"{path} is damaged: {error!r}; valid: lines of JSON as they were written") from None
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Records of evaluations, each checked against its digest."""
-    return [record for _, record, _ in _read_lines(path)]
+def read_lines(path: Path, runs: int | None = None) -> list[dict[str, Any]]:
+    """Records of evaluations, each checked against its digest, and against the number of runs where it is told."""
+    return [record for _, record, _ in _read_lines(path, runs)]
 
 
-def truncate_lines(path: Path, step: int) -> None:
+def truncate_lines(path: Path, step: int, runs: int | None = None) -> None:
     """Drop what was written after the checkpoint a run goes on from, and a line cut off by a kill."""
-    atomic_write(path, b"".join(line for line, record, _ in _read_lines(path) if record["step"] <= step))
+    atomic_write(path, b"".join(line for line, record, _ in _read_lines(path, runs) if record["step"] <= step))
 
 
 def _last_digest(path: Path) -> str:

@@ -68,6 +68,11 @@ def _evaluation(program: Program, runs: RunState, aims: Any, step: int, wall: fl
     return {"step": step, "wall": wall, "hardware": hardware(), "versions": versions(), **measured}
 
 
+def says_stop(answer: Any) -> bool:
+    """Whether a callback has returned True; NumPy's will do, anything else goes on."""
+    return isinstance(answer, (bool, np.bool_)) and bool(answer)
+
+
 def train_loop(
     program: Program,
     folder: Path,
@@ -119,7 +124,7 @@ def train_loop(
                 _check_diverged(config, last, reported, display.note)
                 overflows = _note_overflow(program, runs, overflows, display.note)
                 evaluated(runs, i * size)
-                enough = callback(last) is True
+                enough = says_stop(callback(last))
             ends_here = i >= total or enough or stopping()
             if ends_here or (i % checkpoint_every == 0 and due()):
                 save()

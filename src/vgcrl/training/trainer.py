@@ -13,6 +13,7 @@ import numpy as np
 
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
+from vgcrl.files import make_folder
 from vgcrl.training import checkpoint, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.display import Display
@@ -219,7 +220,8 @@ def resume(
         program = compile_config(config)
         _check_memory(program)
         runs, counters = _go_on(folder, program, written, steps, display)
-        write_config(folder, config)
-        truncate_lines(folder / "metrics.jsonl", counters["step"])
+        truncate_lines(folder / "metrics.jsonl", counters["step"], config.runs)
+        make_folder(folder / "events")
+        write_config(folder, config)  # once nothing is left to be refused
         with _failures(folder):
             return train_loop(program, folder, runs, counters, display, evaluated, check_folder, callback)

@@ -1,5 +1,6 @@
 """What can be asked of every evaluation: a function of one's own, to stop on a metric, to log elsewhere too."""
 
+import math
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Any
 from vgcrl.errors import UsageError
 from vgcrl.training.config import Config
 from vgcrl.training.fields import one_of
-from vgcrl.training.loop import Callback
+from vgcrl.training.loop import Callback, says_stop
 from vgcrl.training.summary import SUMMARISED
 from vgcrl.use.wandb_log import WandbLog
 
@@ -37,7 +38,7 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
 
 def stop_at(text: str) -> Callback:
     """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it; never before something was trained."""
-    found = BOUND.fullmatch(text)
+    found = BOUND.fullmatch(str(text))
     valid = "METRIC>=X or METRIC<=X, e.g. --stop-when 'lgr_z>=0.95'"
     if not found:
         raise UsageError(f"--stop-when {text!r} is not understood; valid: {valid}")
@@ -45,6 +46,8 @@ def stop_at(text: str) -> Callback:
     one_of("--stop-when", metric, SUMMARISED)
     try:
         value = float(bound)
+        if math.isnan(value):
+            raise ValueError
     except ValueError:
         raise UsageError(f"--stop-when {text!r}: {bound!r} is no number; valid: {valid}") from None
     reached = stop_when(metric, at_least=value) if sign == ">=" else stop_when(metric, at_most=value)
@@ -59,7 +62,7 @@ class Watch:
         self.stopped = False
 
     def __call__(self, record: dict[str, Any]) -> bool:
-        self.stopped |= any([callback(record) is True for callback in self._callbacks])
+        self.stopped |= any([says_stop(callback(record)) for callback in self._callbacks])
         return self.stopped
 
 
@@ -68,6 +71,8 @@ def watching(
     config: Callable[[], Config], *, callback: Callback | None = None, stop: str | None = None, wandb: str | None = None
 ) -> Generator[Watch]:
     """What the options --stop-when and --wandb, and a callback from Python, ask for, while a run is trained."""
+    if callback is not None and not callable(callback):
+        raise UsageError(f"callback is a {type(callback).__name__}; valid: a function of an evaluation's record")
     asked = [x for x in (callback, None if stop is None else stop_at(stop)) if x is not None]
     if wandb is None:
         yield Watch(*asked)

@@ -20,6 +20,7 @@ from vgcrl.training.loop import check_finite
 from vgcrl.training.program import RunState
 from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import summarise
+from vgcrl.use.evaluate import check_episodes
 from vgcrl.use.given import TrainOptions, spelled_out, to_options
 from vgcrl.use.policy import Policy, policy_of
 
@@ -67,6 +68,7 @@ class CompiledTraining:
 
         `targets` (target, observation) are states for LGR(s); without them, the environment's own starts.
         """
+        check_episodes(episodes)
         check_finite(self._program, state.runs)
         width = self._program.spec.obs_dim
         aims = None if targets is None else jnp.asarray(np.asarray(targets, np.float32))

@@ -6,9 +6,15 @@ from typing import Any
 
 import jax
 
+from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
 from vgcrl.training.summary import summarise
 from vgcrl.training.trainer import restore
+
+
+def check_episodes(episodes: int | None) -> None:
+    if episodes is not None and (type(episodes) is not int or episodes < 1):
+        raise UsageError(f"--episodes {episodes!r} is not valid; valid: a whole number from 1")
 
 
 def evaluate_run(
@@ -19,6 +25,9 @@ def evaluate_run(
     noise: bool = False,
 ) -> dict[str, Any]:
     """Targets from `file`, else those shipped for the environment, else its own starts; with noise as in training."""
+    check_episodes(episodes)
+    if not isinstance(noise, bool):
+        raise UsageError(f"--noise {noise!r} is not valid; valid: True or False")
     program, runs, counters = restore(folder, warn)
     config, width = program.config, program.spec.obs_dim
     wanted = target_states.from_file(file, width) if file else target_states.for_spec(config.env, program.spec)

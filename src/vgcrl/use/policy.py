@@ -65,8 +65,9 @@ class Policy:
 
     def _joined(self, obs: dict[str, Any], goal: str = "achieved_goal") -> np.ndarray:
         """The observation of a goal environment as it is seen here, with one of its goals."""
-        if not self.spec.goal or not {"observation", goal} <= obs.keys():
-            raise ValueError(f"an observation with {', '.join(obs)}; valid: as the environment gives them")
+        if not self.spec.goal or not isinstance(obs, dict) or not {"observation", goal} <= obs.keys():
+            what = ", ".join(map(str, obs)) if isinstance(obs, dict) else f"a {type(obs).__name__}"
+            raise ValueError(f"an observation with {what}; valid: as a goal environment gives them")
         return np.concatenate([np.asarray(obs["observation"]), np.asarray(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
@@ -81,6 +82,8 @@ class Policy:
         if np.ndim(z) == (0 if isinstance(self.goals, Discrete) else 1):
             one = self.goals.read(z)
             return jnp.broadcast_to(one, (count, *one.shape))
+        if np.ndim(z) == 0:
+            raise ValueError(f"z is {z!r}; valid: a goal of {self.goals.dim} numbers, or one for each observation")
         if len(z) != count:
             raise ValueError(f"{len(z)} goals for {count} observations; valid: one, or one for each")
         return jnp.stack([self.goals.read(each) for each in z])
@@ -153,8 +156,8 @@ def policy_of(program: Program, runs: RunState, seed: int | None, noise: bool = 
     """Of one seed of the runs, the first unless told."""
     first, count = program.config.seed, program.config.seeds * len(program.config.settings)
     seed = first if seed is None else seed
-    if not first <= seed < first + program.config.seeds:
-        raise UsageError(f"seed {seed} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
+    if type(seed) is not int or not first <= seed < first + program.config.seeds:
+        raise UsageError(f"seed {seed!r} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
     if count > program.config.seeds:
         raise UsageError("this run trained several settings; valid: a run with one value per knob")
     return Policy(program, runs, seed - first, noise)

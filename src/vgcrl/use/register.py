@@ -22,7 +22,7 @@ def _caller() -> str:
 
 def _claim(kind: str, name: str, taken: bool, module: str) -> None:
     """A name is its module's; the same module may register it again."""
-    if not name or any(x in name for x in "/\\: \n"):
+    if not isinstance(name, str) or not name or any(x in name for x in "/\\: \n"):
         raise UsageError(f"{kind} {name!r} cannot be registered; valid: a name without spaces, colons and slashes")
     if taken and modules.owner(kind, name) != module:
         raise UsageError(f"{kind} {name!r} is already registered; valid: another name")

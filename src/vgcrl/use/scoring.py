@@ -45,11 +45,16 @@ def lgr(
     if isinstance(env, str):
         env = make(env)
     shape = (env.spec.obs_dim,) if isinstance(env, Env) else env.observation_space.shape
+    if shape is None:
+        raise ValueError(f"observations are in {env.observation_space}; valid: arrays of one shape")
     shapes = shape, (math.prod(shape),)  # also flat, as in a file
     goals = goals[None] if goals.shape in shapes else goals
     if goals.shape[1:] not in shapes:
         raise ValueError(f"targets have shape {goals.shape[1:]}, observations {shape}")
     goals = goals.reshape(-1, *shape)
+    size = math.prod(shape)
+    if dims is not None and not all(-size <= i < size for i in dims):
+        raise ValueError(f"dims {list(dims)} are not all of an observation's {size} dimensions")
     episode = _native_episode(env, max_steps) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
     total = 0.0
     for i, target in enumerate(goals):

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from vgcrl.envs.contract import told
 from vgcrl.errors import UsageError, install
 from vgcrl.training.config import Config
 from vgcrl.training.run_logs import finite, series
@@ -14,6 +15,8 @@ def _imported() -> Any:
         import wandb
     except ImportError:
         raise UsageError(f"--wandb needs wandb; valid: {install('wandb')}") from None
+    if wandb.setup().settings.mode == "online" and not wandb.api.api_key:
+        raise UsageError("--wandb needs a login; valid: `wandb login` first, or WANDB_MODE=offline")
     return wandb
 
 
@@ -36,7 +39,10 @@ class WandbLog:
         if self._run is None:
             name = f"{self._config.method}-{self._config.env}"
             facts = dataclasses.asdict(self._config)
-            self._run = self._wandb.init(project=self._project, name=name, config=facts)
+            try:
+                self._run = self._wandb.init(project=self._project, name=name, config=facts)
+            except self._wandb.Error as error:
+                raise UsageError(f"--wandb {self._project}: {told(error)}; valid: without it, then resume") from error
         self._run.log(numbers(record, self._config), step=record["step"])
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class Ask(NamedTuple):
 
 def read_values(name: str, text: str, one: Callable[[str], Any]) -> list[Any] | Range:
     """Each by `one`."""
-    if ".." in text:
+    if ".." in text and name != "env_arg":  # which may be a path
         low, high = (one(part) for part in text.split("..", 1))
         if not isinstance(low, int | float) or isinstance(low, bool) or not low < high:
             raise UsageError(f"{flag(name)} {text}: no range; valid: numbers LOW..HIGH, or values separated by commas")
