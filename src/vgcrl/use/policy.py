@@ -67,7 +67,7 @@ class Policy:
         """The observation of a goal environment as it is seen here, with one of its goals."""
         if not self.spec.goal or not isinstance(obs, dict) or not {"observation", goal} <= obs.keys():
             what = ", ".join(map(str, obs)) if isinstance(obs, dict) else f"a {type(obs).__name__}"
-            raise ValueError(f"an observation with {what}; valid: as a goal environment gives them")
+            raise ValueError(f"an observation with {what}; valid: as the environment gives them")
         return np.concatenate([np.asarray(obs["observation"]), np.asarray(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
