@@ -50,6 +50,7 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         policy.act(np.zeros((3, 4)), z=0.5)
     with pytest.raises(ValueError, match="an observation with a ndarray"):
         policy.predict(np.zeros(4))
+    assert vgcrl.load(windy, seed=np.int64(policy.seed)).seed == policy.seed
     for wrong in (9, "0", 0.5):
         with pytest.raises(vgcrl.UsageError, match=f"seed {wrong!r} is not in this run"):
             vgcrl.load(windy, seed=wrong)

@@ -156,7 +156,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     program, runs, _ = trainer.restore(folder, say)
     config, given = program.config, ask.given
     seed = config.seed if ask.seed is None else ask.seed
-    if type(seed) is not int or not config.seed <= seed < config.seed + config.seeds:
+    if not isinstance(seed, (int, np.integer)) or not config.seed <= seed < config.seed + config.seeds:
         raise UsageError(
             f"--seed {seed!r} is not in this run; valid: {config.seed} to {config.seed + config.seeds - 1}"
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
@@ -13,7 +14,7 @@ from vgcrl.training.trainer import restore
 
 
 def check_episodes(episodes: int | None) -> None:
-    if episodes is not None and (type(episodes) is not int or episodes < 1):
+    if episodes is not None and (not isinstance(episodes, (int, np.integer)) or episodes < 1):
         raise UsageError(f"--episodes {episodes!r} is not valid; valid: a whole number from 1")
 
 
@@ -26,7 +27,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Targets from `file`, else those shipped for the environment, else its own starts; with noise as in training."""
     check_episodes(episodes)
-    if not isinstance(noise, bool):
+    if not isinstance(noise, (bool, np.bool_)):
         raise UsageError(f"--noise {noise!r} is not valid; valid: True or False")
     program, runs, counters = restore(folder, warn)
     config, width = program.config, program.spec.obs_dim

@@ -156,7 +156,7 @@ def policy_of(program: Program, runs: RunState, seed: int | None, noise: bool = 
     """Of one seed of the runs, the first unless told."""
     first, count = program.config.seed, program.config.seeds * len(program.config.settings)
     seed = first if seed is None else seed
-    if type(seed) is not int or not first <= seed < first + program.config.seeds:
+    if not isinstance(seed, (int, np.integer)) or not first <= seed < first + program.config.seeds:
         raise UsageError(f"seed {seed!r} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
     if count > program.config.seeds:
         raise UsageError("this run trained several settings; valid: a run with one value per knob")
