@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from vgcrl.experiments.discrete import ASIDES
 from vgcrl.objective.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -55,7 +56,7 @@ def against_the_paper():
 
 def is_of_the_paper(name):
     """Not one of those that stand beside its tables."""
-    return name.split("-")[-1] not in ("early", "velocity", "regime")
+    return name not in {aside.name for aside in ASIDES}
 
 
 def test_links_lead_to_files_of_the_repository():

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from vgcrl.experiments.discrete import ASIDES
 from vgcrl.show.tables import Table, aligned
 
 STEPS = 10_000_000  # of each run, in the paper
 HOUR = 3600.0
 DRAWS = 100  # of failures, over which is averaged
-ASIDES = ("-early", "-velocity", "-regime")  # programs beside the paper's tables
 
 
 class Program(NamedTuple):
@@ -46,12 +46,12 @@ class Schedule(NamedTuple):
 
 def read_programs(results: Path) -> list[Program]:
     """Those of the paper's tables, at the speed that each had when it was trained."""
-    out = []
+    out, beside = [], {aside.name for aside in ASIDES}
     for path in sorted(results.glob("*/cells/*.json")):
-        cell = json.loads(path.read_text())
-        if not any(aside in path.name for aside in ASIDES):
+        cell, name = json.loads(path.read_text()), path.name.partition(".")[0]
+        if name not in beside:
             seconds = cell["wall_seconds"] * STEPS / cell["steps"]
-            out.append(Program(f"{path.parts[-3]}/{path.name.partition('.')[0]}", cell["runs"], seconds))
+            out.append(Program(f"{path.parts[-3]}/{name}", cell["runs"], seconds))
     return out
 
 
