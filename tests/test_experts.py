@@ -7,7 +7,7 @@ import pytest
 
 from tiny import flags
 from vgcrl.cli import main
-from vgcrl.envs.bodies import TASKS
+from vgcrl.envs.bodies import TASKS, turn
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
 from vgcrl.training.options import Options
@@ -46,6 +46,27 @@ def test_the_closest_episode_is_the_expert_whatever_it_was_asked_for():
     np.testing.assert_allclose(found.achieved[:, 0], [1.1, -0.7])
     np.testing.assert_allclose(found.states[:, 1], np.repeat([1.1, -0.7], experts.STATES))
     assert not found.fell.any()
+
+
+def test_an_episode_may_be_turned_to_its_target():
+    """Of two speeds each target gets the closer, going its way; to stand still nothing is turned."""
+    spec, task = resolve(Options(env="Ant")).specification, TASKS["Ant"]
+    path = np.zeros((1, 41, 2, spec.obs_dim))
+    path[..., 0], path[..., 1], path[..., 13] = 0.5, 1.0, [0.1, 1.9]
+    targets = np.array([[0.0, 0.0], [0.0, 2.0], [-1.3, 1.3], [0.2, 0.0]])
+    found = experts.choose(path, targets, spec, 7, {}, lambda obs, angle: turn(task, obs, angle, False))
+    np.testing.assert_allclose(found.achieved, [[0.1, 0], [0, 1.9], [-1.9 / 2**0.5, 1.9 / 2**0.5], [0.1, 0]], atol=1e-9)
+    states = found.states.reshape(4, experts.STATES, -1)
+    np.testing.assert_allclose(states[..., 13:15], np.repeat(found.achieved[:, None], experts.STATES, 1), atol=1e-9)
+    np.testing.assert_allclose(states[1, :, 1:5], np.repeat([[0.5**0.5, 0, 0, 0.5**0.5]], experts.STATES, 0), atol=1e-9)
+
+
+def test_only_recordings_are_turned_and_only_what_moves_on_a_plane(tmp_path, capsys):
+    assert main(["experts", "--env", "Ant", "--turn", "yes", "--out", str(tmp_path / "a.safetensors")]) == 2
+    assert "--turn is of recordings; valid: with --policy" in capsys.readouterr().err
+    flat = ["experts", "--env", "HalfCheetah", "--policy", "halfcheetah-velocity", "--turn", "yes"]
+    assert main([*flat, "--out", str(tmp_path / "a.safetensors")]) == 2
+    assert "HalfCheetah does not turn; valid: Ant, Humanoid" in capsys.readouterr().err
 
 
 def test_a_target_keeps_the_recording_that_came_closest():

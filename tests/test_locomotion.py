@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.spatial.transform import Rotation
 
 from vgcrl.envs import Vectorised, bodies, mjx_engine
 from vgcrl.envs.contract import VecState
@@ -192,6 +193,38 @@ def test_unhealthy_is_gymnasiums(name, xp):
         expected.append(not env.is_healthy)
     assert {True, False} == set(expected)
     np.testing.assert_array_equal(bodies.unhealthy(task, xp.asarray(qpos), xp.asarray(qvel)), expected)
+
+
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("name", ["Ant", "Humanoid"])
+def test_turned_is_what_mujoco_does_from_a_turned_start(name, positions):
+    task = bodies.TASKS[name]
+    env = gymnasium.make(
+        task.gymnasium, **task.options, exclude_current_positions_from_observation=not positions
+    ).unwrapped
+    env.reset(seed=3)
+    actions = np.random.default_rng(0).uniform(-0.4, 0.4, (10, *env.action_space.shape))
+    for action in actions[:6]:
+        env.step(action)
+    qpos, qvel = env.data.qpos.copy(), env.data.qvel.copy()
+
+    def paths(angles):
+        for angle in angles:
+            left, at, moving = Rotation.from_euler("z", angle), qpos.copy(), qvel.copy()
+            at[:3], moving[:3] = left.apply(qpos[:3]), left.apply(qvel[:3])
+            at[3:7] = (left * Rotation.from_quat(qpos[3:7], scalar_first=True)).as_quat(scalar_first=True)
+            env.set_state(at, moving)
+            env.data.qacc_warmstart[:] = 0
+            yield np.array([env.step(action)[0] for action in actions[6:]])
+
+    angles = np.array([0.0, 0.7, 2.5, -1.3])
+    straight, *turned = paths(angles)
+    for angle, expected in zip(angles[1:], turned, strict=True):
+        got, w = bodies.turn(task, straight, np.full(4, angle), positions), 3 if positions else 1
+        same = np.sign(np.sum(got[:, w : w + 4] * expected[:, w : w + 4], axis=-1, keepdims=True))
+        got[:, w : w + 4] *= same  # a rotation has two quaternions
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+        assert np.abs(straight - expected).max() > 0.1
 
 
 def test_loading_leaves_no_log_behind(tmp_path):

@@ -145,7 +145,9 @@ def _experts(args: argparse.Namespace) -> int:
         trained = [flag(name) for name in given if name != "env"]
         if trained:
             raise UsageError(f"--policy trains nothing, so {trained[0]} has no meaning; valid: one of the two")
-        found = recorded(args.policy, args.env, out, say)
+        found = recorded(args.policy, args.env, out, say, bool(args.turn))
+    elif args.turn is not None:
+        raise UsageError("--turn is of recordings; valid: with --policy")
     else:
         found = experts(EXPERT | given, out, say)
     if found is None:

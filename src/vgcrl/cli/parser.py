@@ -190,6 +190,8 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
 
         _add_options(made, EXPERT, (*FIXED, "env"))
     made.add_argument("--policy", metavar="RUN", help="record this run or policy of velocities; nothing is trained")
+    turn = "with --policy: turn what moves on a plane to where its target lies, so that only its speed has to be right"
+    made.add_argument("--turn", type=PARSERS[bool], metavar="yes|no", help=f"{turn} [no]")
     made.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
 
 

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vgcrl.errors import UsageError, install
 from vgcrl.objective.types import EnvSpec
 
@@ -112,6 +114,42 @@ def unhealthy(task: Task, qpos: Any, qvel: Any) -> Any:
 def start(task: Task, qpos: Any, position_noise: Any, velocity_noise: Any) -> tuple[Any, Any]:
     """Positions and velocities at a reset. Noise is uniform on (−1, 1), or normal for velocities."""
     return qpos + task.noise * position_noise, task.noise * velocity_noise
+
+
+def turn(task: Task, obs: np.ndarray, angle: Any, positions: bool) -> np.ndarray:
+    """What would be observed were all turned to the left by an angle in radians, of a body that moves on a plane."""
+    out, angle = obs.copy(), np.broadcast_to(angle, obs.shape[:-1])
+    cos, sin = np.cos(angle), np.sin(angle)
+
+    def vectors(first: Any) -> None:
+        """x and y of vectors, where x is at these places in the observation."""
+        first = np.atleast_1d(first)
+        x, y = obs[..., first], obs[..., first + 1]
+        out[..., first] = cos[..., None] * x - sin[..., None] * y
+        out[..., first + 1] = sin[..., None] * x + cos[..., None] * y
+
+    height = 2 if positions else 0
+    if positions:
+        vectors(0)
+    w, x, y, z = (obs[..., height + 1 + i] for i in range(4))
+    c, s = np.cos(angle / 2), np.sin(angle / 2)
+    out[..., height + 1 : height + 5] = np.stack([c * w - s * z, c * x - s * y, c * y + s * x, c * z + s * w], axis=-1)
+    model = load(task)
+    velocity = height + model.nq - 2
+    vectors(velocity)
+    if task.rich:
+        inertia = velocity + model.nv + 10 * np.arange(model.nbody - 1)
+        xx, yy, xy, xz, yz = (obs[..., inertia + i] for i in (0, 1, 3, 4, 5))
+        c, s = cos[..., None], sin[..., None]
+        out[..., inertia] = c * c * xx - 2 * c * s * xy + s * s * yy
+        out[..., inertia + 1] = s * s * xx + 2 * c * s * xy + c * c * yy
+        out[..., inertia + 3] = c * s * (xx - yy) + (c * c - s * s) * xy
+        out[..., inertia + 4], out[..., inertia + 5] = c * xz - s * yz, s * xz + c * yz
+        vectors(inertia + 6)
+        moving = inertia[-1] + 10 + 6 * np.arange(model.nbody - 1)
+        vectors(moving)
+        vectors(moving + 3)
+    return out
 
 
 def specification(task: Task, model: Any, horizon: int, positions: bool) -> EnvSpec:

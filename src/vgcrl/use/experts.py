@@ -17,6 +17,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.envs import bodies
 from vgcrl.errors import UsageError
 from vgcrl.measure.target_states import TOLERANCE, UNREADABLE, Experts, read, write
 from vgcrl.objective.types import EnvSpec
@@ -64,17 +65,33 @@ def _ranges(config: Config) -> list[tuple[float, float]]:
     return [(spec.low[i], spec.high[i]) for i in spec.velocity]
 
 
-def choose(path: np.ndarray, targets: np.ndarray, spec: EnvSpec, step: int, facts: dict[str, Any]) -> Experts:
-    """From (seed, step, episode, observation): for each target states of the episode that kept closest to it."""
+Turn = Callable[[np.ndarray, float], np.ndarray]  # observations as they are where all is turned by an angle
+
+
+def choose(
+    path: np.ndarray, targets: np.ndarray, spec: EnvSpec, step: int, facts: dict[str, Any], turn: Turn | None = None
+) -> Experts:
+    """From (seed, step, episode, observation): for each target states of the episode that kept closest to it. With
+    `turn` an episode is turned to where its target lies, so that only its speed has to be right."""
     settled, low, high = path[:, path.shape[1] // 2 :], *spec.height
     episodes = np.moveaxis(settled, 1, 2).reshape(-1, settled.shape[1], settled.shape[-1])  # of all seeds
     achieved = episodes[..., list(spec.velocity)].mean(axis=1)
     fell = np.any((episodes[..., 0] < low) | (episodes[..., 0] > high), axis=1)
-    errors = np.linalg.norm(achieved[None] - targets[:, None], axis=-1)
+    if turn:
+        errors = np.abs(np.linalg.norm(achieved, axis=-1) - np.linalg.norm(targets, axis=-1)[:, None])
+    else:
+        errors = np.linalg.norm(achieved - targets[:, None], axis=-1)
     best = np.array([np.lexsort((row, fell))[0] for row in errors])
     random = np.random.default_rng(0)
-    states = [episodes[e, random.choice(settled.shape[1], STATES, False)] for e in best]
-    return Experts(np.concatenate(states), targets, achieved[best], np.full(len(targets), step), fell[best], facts)
+    states = np.stack([episodes[e, random.choice(settled.shape[1], STATES, False)] for e in best])
+    achieved = achieved[best]
+    if turn:
+        angles = np.arctan2(targets[:, 1], targets[:, 0]) - np.arctan2(achieved[:, 1], achieved[:, 0])
+        angles = np.where(targets.any(axis=-1), angles, 0.0)
+        states = np.stack([turn(*each) for each in zip(states, angles, strict=True)])
+        cos, sin, (x, y) = np.cos(angles), np.sin(angles), achieved.T
+        achieved = np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
+    return Experts(np.concatenate(states), targets, achieved, np.full(len(targets), step), fell[best], facts)
 
 
 def closer(old: Experts, new: Experts) -> np.ndarray:
@@ -197,18 +214,28 @@ def _experts_of(out: Path, env: str, targets: np.ndarray) -> Experts:
     return found
 
 
-def recorded(policy: str, env: str, out: Path, say: Callable[[str], None]) -> Experts:
+def _turn_of(program: Program) -> Turn:
+    task = bodies.TASKS.get(program.config.env)
+    if task is None or task.places != 2:
+        planar = ", ".join(name for name, each in bodies.TASKS.items() if each.places == 2)
+        raise UsageError(f"--turn yes: {program.config.env} does not turn; valid: {planar}")
+    return lambda obs, angle: bodies.turn(task, obs, angle, bool(program.spec.place))
+
+
+def recorded(policy: str, env: str, out: Path, say: Callable[[str], None], turn: bool = False) -> Experts:
     """From a policy that is there: asked for many velocities, since one may keep a velocity when asked for another.
 
-    In a file that is there it replaces only the experts that missed their target.
+    In a file that is there it replaces only the experts that missed their target. With `turn` an expert may have begun
+    facing another way than episodes do: where it goes.
     """
     _check_out(out)
     program, runs, step = _velocity_policy(policy, env, say)
-    spec, words = program.spec, f"vgcrl experts --env {env} --policy {policy}"
+    spec, words = program.spec, f"vgcrl experts --env {env} --policy {policy}{' --turn yes' if turn else ''}"
+    turning = _turn_of(program) if turn else None
     targets = grid(SPEEDS, spec)
     old = _experts_of(out, env, targets) if out.exists() else None
     path = np.asarray(program.record_episodes(runs, jnp.asarray(grid(REQUESTS, spec))))
-    best = choose(path, targets, spec, step, common_facts(program.config, words, step))
+    best = choose(path, targets, spec, step, common_facts(program.config, words, step), turning)
     if old:
         before = [facts for facts in (old.facts, *old.facts.get("before", [])) if facts["command"] != words]
         best = merged(old, best, old.missed & closer(old, best))
