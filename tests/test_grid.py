@@ -569,7 +569,7 @@ def test_what_is_not_trained_again_is_told(finished, capsys):
     assert run(finished.parent, "--dry-run") == 0
     assert f"not trained again: 2 programs in {finished / 'cells'}; --out DIR" in capsys.readouterr().out
     assert run(finished.parent, "--dry-run", "--steps", "1280") == 0
-    names = "--steps, --seeds, --updates-per-step, --posterior-learning-rate, --envs, --engine, --physics"
+    names = "--steps, --seeds, --updates-per-step, --posterior-learning-rate, --terminate, --envs, --engine, --physics"
     others = f"2 of them with other {names} than asked for"
     assert others in capsys.readouterr().out
 
@@ -692,7 +692,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
     assert reported(made(every)) == ["vgcrl reproduce discrete"]
     found = made(bodies["HalfCheetah"], steps=2_000_000) | made(bodies["Ant"], steps=500_000)
     found |= made(bodies["Humanoid"][:2], steps=500_000, seeds=5, updates_per_step=1.0)
-    found |= made(bodies["Humanoid"][2:3], posterior_learning_rate=[3e-5])
+    found |= made(bodies["Humanoid"][2:3], posterior_learning_rate=[3e-5], terminate=True)
     for job in beside:
         del found[job.name]
     found |= made(beside[:1]) | made(beside[2:], steps=3_000_000)
@@ -701,7 +701,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
         "vgcrl reproduce discrete --env HalfCheetah --steps 2000000",
         "vgcrl reproduce discrete --env Ant --steps 500000",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 10,20 --steps 500000 --seeds 5 --updates-per-step 1.0",
-        "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 3e-05",
+        "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 3e-05 --terminate yes",
         "vgcrl reproduce discrete --program HalfCheetah-G200-early",
         "vgcrl reproduce discrete --steps 3000000 --program HalfCheetah-G50-regime",
     ]

@@ -1,5 +1,6 @@
 """Programs that are simulated together learn as each does alone."""
 
+import dataclasses
 import importlib.util
 import json
 import signal
@@ -102,6 +103,24 @@ def test_categories_that_a_program_does_not_have_stay_unused(padded):
 def test_replay_is_written_in_place(padded):
     both, (runs,) = padded
     assert copies(both.advance.lower(jax.eval_shape(both.init), 0, 1).compile(), runs.replay.obs) == 0
+
+
+def test_an_episode_that_ends_early_begins_again_alone():
+    one = together.Together([config("diayn", 3)])
+    moves = one.envs.env.step
+    one.envs = one.envs._replace(
+        env=one.envs.env._replace(
+            step=lambda sim, action, key: (*moves(sim, action, key)[:2], jax.random.bernoulli(key))
+        )
+    )
+    one.config = dataclasses.replace(one.config, terminate=True)
+    keys = jax.random.split(jax.random.key(0), 3)
+    state, _ = jax.vmap(one.envs.reset)(keys)
+    state, seen = one.move(state, np.ones((3, 4, 2), np.float32), keys)
+    assert 0 < seen.terminal.sum() < 12
+    np.testing.assert_array_equal(seen.last, seen.terminal)
+    np.testing.assert_array_equal(state.time, np.where(seen.terminal, 0, 1))
+    np.testing.assert_array_equal((seen.obs == seen.next_obs).all(axis=-1), ~seen.terminal)
 
 
 def test_programs_that_differ_in_more_are_refused():

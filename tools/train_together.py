@@ -161,8 +161,6 @@ class Together:
         alike = [(each.spec, each.parts.collects, each.parts.updates) for each in programs]
         if alike != alike[:1] * len(alike):
             raise UsageError("these programs differ in more than goals and q; valid: those of one body")
-        if self.config.terminate:
-            raise UsageError("episodes that may end early do not end together; valid: --terminate no")
         self.learners = [Learner(each) for each in in_one_call(programs)]
         self.runs = sum(config.runs for config in configs)
         self.envs = Vectorised(self.config.build_env(None, self.config.envs * self.runs), self.config.envs)
@@ -170,7 +168,9 @@ class Together:
         self.advance = jax.jit(self._advance, donate_argnums=0, compiler_options=compiler_options())
 
     def move(self, state: VecState, action: Array, keys: Array) -> tuple[VecState, Step]:
-        """`Vectorised.step` of all runs. Episodes end together: new ones are begun only then, not at every step."""
+        """`Vectorised.step` of all runs. Episodes that cannot end early end together: new ones are begun only then."""
+        if self.config.terminate:
+            return jax.vmap(self.envs.step)(state, action, keys)
         keys = jax.vmap(jax.random.split)(keys)
         each = jax.vmap(lambda key: jax.random.split(key, self.config.envs))(keys[:, 0])
         sim, next_obs, terminal = jax.vmap(jax.vmap(self.envs.env.step))(state.sim, jnp.nan_to_num(action), each)
@@ -330,6 +330,7 @@ def main() -> None:
         one.add_argument("--envs", type=int, default=512)
         one.add_argument("--updates-per-step", type=float, default=0.0625)
         one.add_argument("--posterior-learning-rate", type=float)
+        one.add_argument("--terminate", action="store_true", default=None, help="episodes end with a fall")
         one.add_argument("--looks", type=int, default=4)
     given = vars(parser.parse_args())
     command, experiment, out = (given.pop(name) for name in ("command", "experiment", "out"))

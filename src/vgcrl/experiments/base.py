@@ -74,6 +74,7 @@ class Request(NamedTuple):
     seeds: int | None = None
     updates_per_step: float | None = None
     posterior_learning_rate: float | None = None
+    terminate: bool | None = None
     envs: int | None = None
     engine: str | None = None
     physics: str | None = None
@@ -85,8 +86,9 @@ class Request(NamedTuple):
 
     def words(self) -> list[str]:
         """As on the command line."""
-        given = {flag(k): v for k, v in self._asdict().items() if v not in (None, (), False)}
-        return [word for k, v in given.items() for word in ([k] if v is True else [k, spoken(v)])]
+        alone = ("quick", "dry_run", "report")
+        given = {k: v for k, v in self._asdict().items() if v not in (None, ()) and not (k in alone and v is False)}
+        return [word for k, v in given.items() for word in ([flag(k)] if k in alone else [flag(k), spoken(v)])]
 
     def one(self, experiment: str, program: str) -> tuple[str, ...]:
         """The command that makes one program of it."""

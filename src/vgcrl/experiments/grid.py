@@ -49,6 +49,7 @@ SCALES = (
     "seeds",
     "updates_per_step",
     "posterior_learning_rate",
+    "terminate",
     "envs",
     "engine",
     "physics",
