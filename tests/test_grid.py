@@ -310,12 +310,27 @@ def test_both_machines_are_told_where_there_were_two(measured, reported):
 def test_both_engines_are_told_where_there_were_two():
     job, cell = fake([row()])
     cell["config"] = cell["config"] | {"engine": "warp"}
-    fast = {"config": cell["config"] | {"physics": "fast"}, "measured_by": "mujoco"}
-    measured = {"measured_by": "mujoco"}, "warp, measured by mujoco"
-    for more, told in (({}, "warp"), measured, (fast, "warp, fast physics, measured by mujoco")):
+    fast = {"config": cell["config"] | {"physics": "fast"}}
+    falls = {"config": cell["config"] | {"terminate": True}}
+    other = {"measured_by": "mujoco"}
+    for more, told in (
+        ({}, "warp"),
+        (other, "warp, measured by mujoco"),
+        (fast, "warp, fast physics"),
+        (fast | other, "warp, fast physics, measured by mujoco"),
+        (falls | other, "warp, episodes end with a fall, measured by mujoco"),
+    ):
         table = comparison.effort([job], {job.name: cell | more})
         assert table.rows[0][table.columns.index("engine")] == told
     assert len(comparison.effort([job], {}).rows[0]) == len(table.columns)
+
+
+@pytest.mark.parametrize(("asked", "ends"), [(None, (None, True)), (True, (True, True)), (False, (False, False))])
+def test_episodes_of_humanoid_end_with_a_fall_unless_told(asked, ends):
+    made = {job.name: job.options for job in grid.jobs(discrete.GRID, Request(terminate=asked))}
+    assert tuple(made[name].get("terminate") for name in ("Ant-G10", "Humanoid-G10")) == ends
+    words = Request(terminate=asked).words()
+    assert words == ([] if asked is None else ["--terminate", "yes" if asked else "no"])
 
 
 @pytest.mark.parametrize(("looks", "every"), [(None, (1_000_000, 2_000_000)), (4, (2_500_000, 2_500_000))])
@@ -692,7 +707,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
     assert reported(made(every)) == ["vgcrl reproduce discrete"]
     found = made(bodies["HalfCheetah"], steps=2_000_000) | made(bodies["Ant"], steps=500_000)
     found |= made(bodies["Humanoid"][:2], steps=500_000, seeds=5, updates_per_step=1.0)
-    found |= made(bodies["Humanoid"][2:3], posterior_learning_rate=[3e-5], terminate=True)
+    found |= made(bodies["Humanoid"][2:3], posterior_learning_rate=[3e-5], terminate=False)
     for job in beside:
         del found[job.name]
     found |= made(beside[:1]) | made(beside[2:], steps=3_000_000)
@@ -701,7 +716,7 @@ def test_the_commands_told_are_those_that_make_what_there_is():
         "vgcrl reproduce discrete --env HalfCheetah --steps 2000000",
         "vgcrl reproduce discrete --env Ant --steps 500000",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 10,20 --steps 500000 --seeds 5 --updates-per-step 1.0",
-        "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 3e-05 --terminate yes",
+        "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 3e-05 --terminate no",
         "vgcrl reproduce discrete --program HalfCheetah-G200-early",
         "vgcrl reproduce discrete --steps 3000000 --program HalfCheetah-G50-regime",
     ]

@@ -13,7 +13,7 @@ from vgcrl.use.policies import train_command
 
 run, out, *remark = sys.argv[1:]
 config, lines = read_config(Path(run)), read_lines(Path(run) / "metrics.jsonl")
-kept = ("seed", *SUMMARISED)
+kept = ("seed", *config.swept, "episode_steps", *SUMMARISED)
 record = {
     "command": train_command(config),
     "hardware": lines[-1]["hardware"],
@@ -22,7 +22,7 @@ record = {
     "seeds": [row["seed"] for row in lines[-1]["seeds"]],
     "config": dataclasses.asdict(config),
     "evaluations": [
-        {"step": line["step"], "wall": line["wall"], "seeds": [{k: row[k] for k in kept} for row in line["seeds"]]}
+        {"step": line["step"], "wall": line["wall"], "seeds": [{k: row[k] for k in kept if k in row} for row in line["seeds"]]}
         for line in lines
     ],
 }

@@ -240,7 +240,7 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     often = "[0.125; Ant and Humanoid 0.5]"
     grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help=often)
     grid.add_argument("--posterior-learning-rate", type=PARSERS[float], metavar="R", help="of q [3e-4]")
-    fall = "end an episode when the body is unhealthy, for bodies that can be [no]"
+    fall = "end an episode when the body is unhealthy, for bodies that can be [no; Humanoid yes]"
     grid.add_argument("--terminate", type=PARSERS[bool], metavar="yes|no", help=fall)
     grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
     grid.add_argument(

@@ -149,11 +149,12 @@ def where(cell: Cell) -> str:
 
 
 def engine(cell: Cell) -> str:
-    """The simulator that trained a program, and that of its last evaluation if it was another."""
+    """The simulator that trained a program, how, and that of its last evaluation if it was another."""
     trained = cell["config"]["engine"]
     last = cell.get("measured_by", trained)
-    trained += ", fast physics" * (cell["config"].get("physics") == "fast")
-    return trained if last == trained else f"{trained}, measured by {last}"
+    how = ", fast physics" * (cell["config"].get("physics") == "fast")
+    how += ", episodes end with a fall" * bool(cell["config"].get("terminate"))
+    return trained + how if last == trained else f"{trained}{how}, measured by {last}"
 
 
 def stack(cell: Cell) -> str:
