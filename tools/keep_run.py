@@ -22,7 +22,11 @@ record = {
     "seeds": [row["seed"] for row in lines[-1]["seeds"]],
     "config": dataclasses.asdict(config),
     "evaluations": [
-        {"step": line["step"], "wall": line["wall"], "seeds": [{k: row[k] for k in kept if k in row} for row in line["seeds"]]}
+        {
+            "step": line["step"],
+            "wall": line["wall"],
+            "seeds": [{k: row[k] for k in kept if k in row} for row in line["seeds"]],
+        }
         for line in lines
     ],
 }
