@@ -12,6 +12,7 @@ from vgcrl.envs.pointmass import ARENA
 from vgcrl.objective.methods import METHODS
 from vgcrl.training import trainer
 from vgcrl.training.resolve import resolve
+from vgcrl.use.evaluate import check_episodes
 
 pytestmark = pytest.mark.usefixtures("unrendered")
 
@@ -48,6 +49,10 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         policy.act(np.zeros(4), z=[np.nan, 0.0])
     with pytest.raises(ValueError, match=r"z is 0\.5; valid: a goal of 2 numbers"):
         policy.act(np.zeros((3, 4)), z=0.5)
+    for wrong in ("no", None, 0):
+        with pytest.raises(ValueError, match=f"deterministic {wrong!r} is not valid; valid: True or False"):
+            policy.act(np.zeros(4), z=[0.0, 0.0], deterministic=wrong)
+    assert policy.act(np.zeros(4), z=[0.0, 0.0], deterministic=np.True_).shape == (2,)
     with pytest.raises(ValueError, match="an observation with a ndarray"):
         policy.predict(np.zeros(4))
     assert vgcrl.load(windy, seed=np.int64(policy.seed)).seed == policy.seed
@@ -58,6 +63,8 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         (name,) = wrong
         with pytest.raises(vgcrl.UsageError, match=f"--{name} .* is not valid; valid: "):
             vgcrl.evaluate(windy, **wrong)
+    with pytest.raises(vgcrl.UsageError, match="a whole number from 1 to 1048576"):
+        check_episodes(2**20 + 1)
     with pytest.raises(vgcrl.UsageError, match="method 5 cannot be registered"):
         vgcrl.register_method(5, METHODS["gcrl"])
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
@@ -155,6 +162,10 @@ def test_lgr_refuses_what_means_nothing():
         score(dims=[5])
     with pytest.raises(ValueError, match="max_steps 0 is out of range"):
         score(max_steps=0)
+    for wrong in (2**40, 2**31, -1):
+        with pytest.raises(vgcrl.UsageError, match=f"--seed {wrong} is out of range; valid: an integer from 0 to"):
+            score(seed=wrong)
+    assert score(seed=np.int64(3), max_steps=1) == score(seed=3, max_steps=1)
     for wrong in (0.0, [0.0], [np.nan, 0.0]):
         with pytest.raises(ValueError, match="valid: 2 finite numbers"):
             score(lambda obs, z, wrong=wrong: wrong)

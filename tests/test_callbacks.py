@@ -84,6 +84,24 @@ def test_true_stops_and_nothing_else(answer, stops):
     assert Watch(lambda record: answer)({}) is stops
 
 
+def test_each_callback_has_a_record_of_its_own():
+    record, seen = {"step": 0, "mean": {"F": 1.0}}, []
+
+    def spoil(given):
+        given["mean"].clear()
+        given.clear()
+
+    Watch(spoil, seen.append)(record)
+    assert seen == [record] == [{"step": 0, "mean": {"F": 1.0}}]
+
+
+@pytest.mark.parametrize("bound", ["1", True, float("nan"), [1.0]])
+def test_a_bound_is_a_number(bound):
+    one_line(lambda: vgcrl.stop_when("F", at_least=bound), f"the bound {bound!r} is no number; valid: a number")
+    one_line(lambda: vgcrl.stop_when("F", at_most=bound), f"the bound {bound!r} is no number")
+    assert vgcrl.stop_when("F", at_least=np.float32(1))({"mean": {"F": 1.0}})
+
+
 def test_what_is_no_callback_is_noticed_before_training(tmp_path):
     one_line(lambda: vgcrl.train(out=tmp_path / "run", callback=5), "callback is a int")
     assert not (tmp_path / "run").exists()

@@ -58,6 +58,10 @@ BAD = {
     "projection of nothing": (["train", "--projection-dim", "3"], "projected-pointmass"),
     "negative bound": (["train", "--spectral-norm", "-1"], "--spectral-norm -1"),
     "bound without layers": (["train", "gcrl", "--spectral-norm", "2"], "--spectral-norm"),
+    "states in other units": (
+        ["train", "gcrl", "--posterior-features", "standard"],
+        "--posterior-features does not apply",
+    ),
     "goal-dim of states": (["train", "gcrl", "--goal-dim", "7"], "--goal-dim 7"),
     "one category": (["train", "diayn", "--goal-dim", "1"], "--goal-dim 1"),
     "zero goal-dim": (["train", "vgcrl", "--goal-dim", "0"], "--goal-dim 0"),

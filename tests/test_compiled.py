@@ -44,12 +44,28 @@ def test_a_policy_acts_and_stays_as_it_is_when_training_goes_on(program):
 
 def test_bad_input_is_refused(program):
     state = program.init()
-    with pytest.raises(ValueError, match="at least 1 iteration"):
-        program.advance(state, 0)
+    most = (2**31 - 1) // program.steps_per_iteration
+    for wrong in (0, -1, 2.0, True, "3", None, np.nan):
+        with pytest.raises(ValueError, match=f"n {wrong!r} is not valid; valid: .*, here from 1 to {most}$"):
+            program.advance(state, wrong)
+    with pytest.raises(ValueError, match=r"here from 1 to 1$"):
+        program.advance(state._replace(iteration=most - 1), 2)
     with pytest.raises(ValueError, match=r"targets have shape \(3,\); valid: \(targets, 4\)"):
         program.evaluate(state, [1.0, 2.0, 3.0])
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.compile("diayn", stepz=3)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf, 1e39])
+def test_targets_that_are_not_finite_are_refused_without_a_warning(program, wrong, recwarn):
+    with pytest.raises(ValueError, match="targets have a number that is not finite"):
+        program.evaluate(program.init(), [[0.0, 0.0, 0.0, wrong]])
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+def test_numbers_of_numpy_are_whole_numbers(program):
+    state = program.advance(program.init(), np.int64(2))
+    assert (state.iteration, type(state.iteration)) == (2, int)
 
 
 def test_environments_on_the_host_go_on_from_the_newest_state_only():

@@ -61,7 +61,7 @@ KINDS = {
     "tanh-full": ("vgcrl", {"posterior": "gaussian-full"}),
     "sphere": ("visr", {}),
     "visited": ("discern", {}),
-    "relative": ("gcrl", {"relative_goals": True, "posterior_features": "standard"}),
+    "relative": ("gcrl", {"relative_goals": True}),
     "places": ("gcrl", {"env": "HalfCheetah", "positions": True, "features": "place", "relative_goals": True}),
     "displacement": ("metra", {}),
     "displacement-normal": ("lsd", {"goal_dim": 3}),

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import vgcrl
+from test_foreign import one_line
 from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.show import panels
@@ -110,6 +112,14 @@ def test_bad_input_is_one_line(wrong, skills, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err.strip()
     assert said.count("\n") == 0
     assert valid in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("goals", [[], 3, np.zeros((0, 1)), np.array(1.0)], ids=repr)
+def test_goals_are_a_list_of_some(skills, body, goals, tmp_path):
+    for run, what in ((skills, "--skills"), (body, "--goal")):
+        valid = "valid: a list of goals of this run"
+        one_line(lambda run=run: vgcrl.film(run, goals=goals, out=tmp_path / "film.png"), what, repr(goals), valid)
     assert not list(tmp_path.iterdir())
 
 

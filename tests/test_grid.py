@@ -141,7 +141,7 @@ def fake(rows, **final):
     final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
     cell = {
-        "config": {"engine": "mujoco"},
+        "config": json.loads(resolve(job.options).to_json()) | {"engine": "mujoco"},
         "settings": job.settings,
         "seeds": [0, 1, 2],
         "steps": 1000,
@@ -160,6 +160,39 @@ def fake(rows, **final):
     }
     cells.check(job, cell)
     return job, cell
+
+
+DAMAGES = {
+    "a number for a record": lambda cell: cell.update(config=3),
+    "no engine": lambda cell: cell["config"].pop("engine"),
+    "no steps": lambda cell: cell["config"].pop("steps"),
+    "a negative number": lambda cell: cell.update(steps=-1),
+    "a word for a number": lambda cell: cell.update(envs="x"),
+    "no number": lambda cell: cell.update(wall_seconds=float("inf")),
+    "targets not counted": lambda cell: cell["targets"].pop("count"),
+    "targets without speed": lambda cell: cell["targets"].pop("spread_v"),
+    "no metric": lambda cell: cell["final"].pop("F"),
+    "a word among numbers": lambda cell: cell["final"].update(F=[["x"] * 3]),
+    "too few seeds": lambda cell: cell["final"].update(F=[[1.0]]),
+    "a short curve": lambda cell: cell["curves"].update(step=[0]),
+    "no curve": lambda cell: cell["curves"].update(F=None),
+    "a filmstrip of no run": lambda cell: cell.update(strips={"best": [9, 9]}),
+    "a filmstrip elsewhere": lambda cell: cell.update(strips={"../../x": [0, 0]}),
+    "versions in numbers": lambda cell: cell.update(versions={"jax": 1}),
+    "seeds in words": lambda cell: cell.update(seeds=["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cell_is_told_in_one_line(damage, tmp_path):
+    job, cell = fake([row()])
+    path = cells.cell_path(tmp_path, job)
+    cells.write(tmp_path, job, cell, {})
+    assert cells.read(tmp_path, job) == cell
+    DAMAGES[damage](cell)
+    path.write_text(json.dumps(cell))
+    with pytest.raises(UsageError, match="is not a program's file"):
+        cells.read(tmp_path, job)
 
 
 P_HER = PairedClaim("P-HER helps", ("p_her",), lambda row: True)
@@ -331,6 +364,19 @@ def test_episodes_of_humanoid_end_with_a_fall_unless_told(asked, ends):
     assert tuple(made[name].get("terminate") for name in ("Ant-G10", "Humanoid-G10")) == ends
     words = Request(terminate=asked).words()
     assert words == ([] if asked is None else ["--terminate", "yes" if asked else "no"])
+
+
+def test_a_program_beside_the_table_is_as_asked_for_where_it_is_named():
+    name, asked = "HalfCheetah-G50-regime", {"envs": 4, "updates_per_step": 0.5, "looks": 2, "steps": 200_000}
+
+    def found(**ask):
+        options = {job.name: job.options for job in grid.jobs(discrete.GRID, Request(**ask))}[name]
+        return options["envs"], options["updates_per_step"], options["evaluate_every"], options["steps"]
+
+    assert found(**asked, program=name) == (4, 0.5, 100_000, 200_000)
+    assert found(**asked)[:2] == found()[:2] == (8, 1.0)
+    with pytest.raises(UsageError, match="--program names one program, so --env has no meaning"):
+        grid.select(grid.jobs(discrete.GRID, Request()), Request(program=name, env=("Ant",)))
 
 
 @pytest.mark.parametrize(("looks", "every"), [(None, (1_000_000, 2_000_000)), (4, (2_500_000, 2_500_000))])

@@ -96,6 +96,14 @@ def test_made_environments_are_made_with_their_arguments():
     assert vgcrl.make(Ship, horizon=4).spec is None
 
 
+def test_arguments_as_words_and_as_a_dict_go_together():
+    both = {"env": "Pendulum-v1", "env_kwargs": {"g": 5}}
+    assert to_options({**both, "env_arg": "render_mode=rgb_array"})["env_arg"] == ("g=5", "render_mode=rgb_array")
+    made = {"env": gymnasium.make("Pendulum-v1", g=5.0), "env_arg": ["g=2", "render_mode=null"]}
+    assert to_options(made)["env_arg"] == ("g=2", "render_mode=null")
+    one_line(lambda: to_options({**both, "env_arg": "g=2"}), "env_kwargs and --env-arg both have 'g'")
+
+
 def test_goals_take_a_range():
     ship = {"method": "gcrl", "env": SHIP, "horizon": 6}
     one_line(lambda: resolve(Options(**ship)), "has no known range", "--goal-range low,high")

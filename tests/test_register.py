@@ -14,7 +14,7 @@ import pytest
 import vgcrl
 from foreign_envs import Ship
 from test_foreign import one_line
-from tiny import flags
+from tiny import TINY, flags
 from vgcrl.cli import main
 from vgcrl.envs import ENVS, modules, own
 from vgcrl.objective.methods import METHODS
@@ -103,6 +103,39 @@ def test_posteriors_say_what_serves_them():
     vgcrl.register_posterior("mine", POSTERIORS["state-fixed"])
     one_line(lambda: resolve(Options("mine", sigma=0.5)), "--sigma does not apply to --posterior mine")
     one_line(lambda: resolve(Options("mine", critic="successor")), "--critic successor needs")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"posteriors": ()}, "method 'mine' has posteriors ()"),
+        ({"posteriors": "state-huber"}, "method 'mine' has posteriors 'state-huber'"),
+        ({"relabel": "hers"}, "--relabel 'hers' is unknown (did you mean her?); valid: none, her, p-her"),
+        ({"relabels": ("none", "hers")}, "--relabel 'hers' is unknown"),
+        ({"defaults": {"stepz": 3}}, "method 'mine': unknown option 'stepz'; valid: alive_bonus,"),
+        ({"of_goal_envs": {"sigmas": lambda spec: 1.0}}, "method 'mine': unknown option 'sigmas'"),
+        ({"defaults": {"batch": -3}}, "--batch -3 is out of range; valid: an integer from 1 to 1048576"),
+        ({"of_bodies": {"batch": "large"}}, "--batch 'large' is not valid; valid: an integer"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_not_registered(change, words):
+    one_line(lambda: vgcrl.register_method("mine", METHODS["gcrl"]._replace(**change)), words)
+    assert "mine" not in METHODS
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_row_may_be_the_start_of_another(name):
+    vgcrl.register_method("mine", METHODS[name])
+
+
+def test_a_posterior_may_be_registered_after_its_method():
+    vgcrl.register_method("mine", METHODS["gcrl"]._replace(posteriors=("late",)))
+    run = lambda: vgcrl.compile("mine", **TINY).init()  # noqa: E731
+    one_line(run, "posterior 'late' of method 'mine' is unknown; valid: state-fixed, ")
+    vgcrl.register_posterior("late", lambda key, build: None)
+    one_line(run, "posterior 'late' was built as a NoneType; valid: what has the methods of")
+    vgcrl.register_posterior("late", POSTERIORS["state-fixed"])
+    assert run().iteration == 0
 
 
 def test_environments_by_a_short_name():

@@ -146,6 +146,50 @@ def test_the_committed_speeds_are_those_of_the_whole_paper():
     assert len({program.name for program in programs}) == 51
 
 
+RESULTS = str(Path(__file__).parents[1] / "results")
+BAD = {
+    "no GPU": (["--gpus", "0"], "'0' is not valid; valid: integers from 1 to 65536"),
+    "GPUs in words": (["--gpus", "x"], "'x' is not valid"),
+    "a comma too many": (["--gpus", "1,"], "'1,' is not valid"),
+    "all GPUs there are": (["--gpus", "8,99999999999"], "'8,99999999999' is not valid"),
+    "failures that mend": (["--failures", "-1"], "--failures -1.0 is out of range; valid: a finite number from 0"),
+    "failures that are none": (["--failures", "nan"], "--failures nan is out of range"),
+    "nothing but failures": (["--failures", "inf"], "--failures inf is out of range"),
+    "too many failures": (["--failures", "11"], "--failures 11.0 is out of range; valid: up to 10 per GPU and hour"),
+    "a start that never ends": (["--failures", "1", "--start", "1e5"], "hardly a program would come to a checkpoint"),
+    "no checkpoint": (["--checkpoint", "0"], "--checkpoint 0.0 is out of range; valid: a positive number"),
+    "back before it left": (["--repair", "-600"], "--repair -600.0 is out of range"),
+    "no repair": (["--repair", "inf"], "--repair inf is out of range"),
+}
+
+
+def simulated(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["simulation", *words])
+    simulation.main()
+
+
+@pytest.mark.parametrize("wrong", BAD)
+def test_a_simulation_that_makes_no_sense_is_one_line(wrong, monkeypatch, capsys):
+    monkeypatch.setattr(simulation, "simulate", None)
+    words, said = BAD[wrong]
+    with pytest.raises(SystemExit, match="2"):
+        simulated(monkeypatch, RESULTS, *words)
+    found = capsys.readouterr()
+    assert said in found.err.splitlines()[-1]
+    assert not found.out
+
+
+def test_a_folder_without_programs_is_told(monkeypatch, capsys, tmp_path):
+    with pytest.raises(SystemExit, match="2"):
+        simulated(monkeypatch, str(tmp_path))
+    assert f"{tmp_path} has no programs; valid: a folder with" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_simulation_has_a_row_for_each_number_of_gpus(monkeypatch, capsys):
+    simulated(monkeypatch, RESULTS, "--gpus", "1,8", "--failures", "0.01", "--start", "0", "--repair", "0")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[-2:]] == ["1", "8"]
+
+
 fsspec = pytest.importorskip("fsspec")
 from vgcrl.experiments.scheduling.storage import Mirror, fault, probe  # noqa: E402
 

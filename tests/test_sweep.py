@@ -8,7 +8,8 @@ from vgcrl.cli import main
 from vgcrl.errors import UsageError
 from vgcrl.experiments.sweep.ask import Ask, Range, read_values
 from vgcrl.experiments.sweep.grid import check_same, programs, tasks
-from vgcrl.experiments.sweep.results import higher_is_better, outcome, report, settings
+from vgcrl.experiments.sweep.results import Setting, best_command, higher_is_better, outcome, report, settings
+from vgcrl.experiments.sweep.trials import tried, write_down
 from vgcrl.training.logs import append_line
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -123,6 +124,48 @@ def test_a_folder_has_one_sweep(tmp_path):
         check_same(tmp_path, Ask(GRID | {"goal_dim": [4]}))
 
 
+def test_a_damaged_record_of_a_sweep_is_another(tmp_path):
+    (tmp_path / "sweep.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="holds another sweep"):
+        check_same(tmp_path, Ask(GRID))
+
+
+def test_arguments_of_an_environment_are_all_used(tmp_path):
+    from vgcrl.cli import parse
+    from vgcrl.cli.commands import _values
+
+    given = ["--env", "Pendulum-v1", "--env-arg", "g=5", "--env-arg", "render_mode=a/b,c", "--goal-dim", "2,3"]
+    args = parse(["sweep", "diayn", *given, "--import", "json"])
+    ask = Ask(_values(args), modules=tuple(args.modules))
+    assert ask.options["env_arg"] == [("g=5", "render_mode=a/b,c")]
+    assert ask.command() == ["sweep", "diayn", *given[:2], *given[2:6], *given[6:], "--import", "json"]
+    setting = Setting("goal-dim=3", {"goal_dim": 3}, {}, {}, ([], []))
+    assert best_command(setting, ask).endswith("--goal-dim 3 --import json")
+    assert "--env-arg g=5 --env-arg render_mode=a/b,c" in best_command(setting, ask)
+
+
+def test_a_run_of_other_options_is_not_taken_for_one_of_the_sweep(tmp_path):
+    ask = Ask(GRID)
+    write_run(tmp_path, "goal-dim=2", ask, [[0.1, 0.2]] * 4)
+    assert len(tasks(ask, tmp_path, print)) == 2
+    for other in ({"batch": [64]}, {"steps": [640]}):
+        with pytest.raises(UsageError, match="valid: another --out, or the same options to go on"):
+            tasks(Ask(GRID | other, program="goal-dim=2"), tmp_path, print)
+    assert len(tasks(Ask(GRID | {"batch": [64]}, program="goal-dim=3"), tmp_path, print)) == 1
+
+
+def test_trials_are_written_down_once_and_a_damaged_file_is_told(tmp_path):
+    for rate in (1e-3, 0.00100001, 1e-4):
+        write_down(tmp_path, {"learning_rate": rate})
+    assert tried(tmp_path, {"learning_rate"}) == [{"learning_rate": 1e-3}, {"learning_rate": 1e-4}]
+    with pytest.raises(UsageError, match="line 1 is no trial"):
+        tried(tmp_path, {"goal_dim"})
+    with (tmp_path / "trials.jsonl").open("a") as file:
+        file.write('{"learning_r')
+    with pytest.raises(UsageError, match="line 3 is no trial; valid: the file as it was written, or without that line"):
+        tried(tmp_path)
+
+
 def test_a_dry_run_is_the_plan_alone(tmp_path, capsys):
     options = ["--goal-dim", "2,3", "--learning-rate", "1e-3,1e-4", "--steps", "640", "--seeds", "2", "--dry-run"]
     assert main(["sweep", "diayn", *options, "--out", str(tmp_path)]) == 0
@@ -150,6 +193,16 @@ def test_a_dry_run_is_the_plan_alone(tmp_path, capsys):
         (["diayn", "--ray", "local", "--gpus", "0", "--cpus", "0"], "would start all programs at once"),
         (["diayn", "--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: nobody answers"),
         (["diayn", "--minutes", "0"], "--minutes 0 is out of range"),
+        (["diayn", "--search", "asha"], "--search asha is of trials; valid: --trials N with it"),
+        (["diayn", "--program", "../../evil"], "--program ../../evil is not valid; valid: all"),
+        (["diayn", "--program", "../a=b"], "--program ../a=b is not valid; valid: all"),
+        (["diayn", "--optimise", "speed", "--dry-run"], "--optimise 'speed' is unknown"),
+        (["diayn,vgcrl", "--optimise", "lgr_z", "--dry-run"], "higher is better for some"),
+        (["diayn", "--cpus", "2", "--dry-run"], "--cpus does not apply without --ray"),
+        (["diayn", "--trials", "3", "--goal-dim", "2,-5", "--dry-run"], "--goal-dim -5: --goal-dim -5 is out of range"),
+        (["diayn", "--trials", "3", "--env", "nope", "--dry-run"], "nope"),
+        (["diayn,vgcrl", "--trials", "3", "--dry-run"], "METHOD has several values"),
+        (["diayn", "--import", "no_such_module"], "--import: 'no_such_module' cannot be imported"),
     ],
 )
 def test_bad_input_is_one_line(options, expected, tmp_path, capsys):

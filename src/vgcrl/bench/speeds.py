@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -261,7 +262,7 @@ def bench(
     theirs += [timing(seconds)] if timing else []
     out: dict[str, Any] = {
         "device": f"{jax.devices()[0].device_kind}, {platform.machine()}, {cores()} cores",
-        "versions": {name: version(name) for name in ("jax", "jaxlib", "mujoco")},
+        "versions": {name: version(name) for name in ("jax", "jaxlib", "mujoco") if find_spec(name)},
         "sizes": {"batch": BATCH, "hidden": [WIDTH, WIDTH], "env": env, "method": "diayn"},
         "training": rows,
         "products_per_second": floor,

@@ -105,8 +105,9 @@ def _import_named(args: argparse.Namespace) -> None:
         if not module:
             raise UsageError("--import is empty; valid: the name of a module")
         modules.import_named(module, "--import")
-    if args.command in ("train", "experts"):
-        modules.import_named(modules.module_of(args.env or ""), f"--env {args.env}")
+    if args.command in ("train", "experts", "sweep"):
+        for env in (args.env or "").split(","):
+            modules.import_named(modules.module_of(env), f"--env {env}")
 
 
 def _print_traceback(error: BaseException) -> None:

@@ -248,7 +248,8 @@ def _values(args: argparse.Namespace) -> dict[str, Any]:
         kind = kind_of(FIELDS[name])
         one = PARSERS[kind.each] if name in KNOBS else parser_of(kind)
         try:
-            out[name] = read_values(name, getattr(args, name), one)
+            given = getattr(args, name)
+            out[name] = [tuple(given)] if name == "env_arg" else read_values(name, given, one)
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"argument {flag(name)}: {error}") from None
     return out
@@ -260,13 +261,16 @@ def _sweep(args: argparse.Namespace) -> int:
 
     one_of("--search", args.search, SEARCHES)
     _check_minutes(args.minutes)
-    ask = Ask(_values(args), args.optimise, args.program, args.minutes, args.trials, args.search)
-    if args.dry_run:
-        _print_table(*plan(ask))
-        return 0
+    if args.search != "random" and args.trials is None:
+        raise UsageError(f"--search {args.search} is of trials; valid: --trials N with it")
+    told = args.optimise, args.program, args.minutes, args.trials, args.search, tuple(args.modules)
+    ask = Ask(_values(args), *told)
     if args.trials is not None and args.ray is None:
         args.ray = "local"  # a search is Ray's
     with _executor(args) as execute:
+        if args.dry_run:
+            _print_table(*plan(ask))
+            return 0
         ending = sweep(ask, args.out / ask.name(), say, execute)
     if ending.report:
         print(f"report: {ending.report}")

@@ -73,7 +73,7 @@ def _add_options(
         group = parser.add_argument_group(title)
         for line in (line for line in lines if line.name not in fixed):
             kind = kind_of(FIELDS[line.name])
-            if kind.several and kind.each is str and not raw and line.name != "method":  # may hold commas
+            if kind.several and kind.each is str and line.name != "method":  # may hold commas
                 group.add_argument(flag(line.name), action="append", metavar=line.metavar, help=line.help)
             else:
                 _add_line(group, line, str if raw else parser_of(kind))
@@ -301,7 +301,7 @@ ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] 
     "list": ("what there is", _list),
     "bench": ("updates/s and env steps/s on this machine", _bench),
 }
-IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "film")
+IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "film", "sweep")
 
 
 def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:

@@ -92,7 +92,7 @@ class Request(NamedTuple):
 
     def one(self, experiment: str, program: str) -> tuple[str, ...]:
         """The command that makes one program of it."""
-        alone = self._replace(program=program, minutes=None, dry_run=False)
+        alone = self._replace(program=program, env=(), goal_dim=(), minutes=None, dry_run=False)
         return ("reproduce", experiment, *alone.words())
 
 

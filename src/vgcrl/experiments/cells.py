@@ -6,6 +6,7 @@ Of one that was stopped, `cells/PROGRAM.unfinished.json` has what its evaluation
 import dataclasses
 import io
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,9 +32,30 @@ Row = dict[str, str]  # of the paper's table; of one that the paper does not hav
 Cell = dict[str, Any]  # a program as on disk
 
 STEPS = 10_000_000  # the paper's
+STRIPS = ("best", "worst")  # runs by LGR_v
 KEPT = (*summary.SUMMARISED, "episode_steps", "F_replay")
-NEEDED = ("config", "settings", "seeds", "steps", "runs", "envs", "updates_per_step", "episodes", "targets", "final")
-NEEDED += ("curves", "strips", "wall_seconds", "minutes_per_row", "hardware", "versions")
+KINDS = {
+    "config": dict,
+    "settings": list,
+    "seeds": list,
+    "steps": int,
+    "runs": int,
+    "envs": int,
+    "updates_per_step": float,
+    "episodes": int,
+    "targets": dict,
+    "final": dict,
+    "curves": dict,
+    "strips": dict,
+    "wall_seconds": float,
+    "minutes_per_row": float,
+    "hardware": str,
+    "versions": dict,
+}
+CONFIGURED = ("env", "engine", "physics", "terminate", "envs", "horizon", "hidden", "batch", "steps", "seeds")
+CONFIGURED += ("updates_per_step", "posterior_learning_rate")
+MEASURED = ("F", "lgr_z", "lgr_s", "lgr_v")
+OF_TARGETS = ("still_lgr_v", "spread_v")
 
 
 class Job(NamedTuple):
@@ -61,15 +83,54 @@ def run_path(folder: Path, job: Job) -> Path:
 
 
 def check(job: Job, cell: Cell) -> None:
-    missing = [name for name in NEEDED if name not in cell]
-    if missing:
-        raise ValueError(f"{missing[0]!r} is missing")
+    """That all a report makes of it is there, and of its kind."""
+    for name, kind in KINDS.items():
+        _need(name in cell, f"{name!r} is missing")
+        right = _is_number(cell[name], kind) if kind in (int, float) else isinstance(cell[name], kind)
+        _need(right, f"{name!r} is {cell[name]!r:.40}")
+    about, targets = cell["config"], cell["targets"]
+    for name in (name for name in CONFIGURED if name not in about):
+        _need(False, f"config has no {name!r}")
+    _need(isinstance(about["engine"], str), f"its engine is {about['engine']!r:.40}")
+    _need(_is_number(targets.get("count"), int), "targets are not counted")
+    for name in OF_TARGETS if targets["count"] else ():
+        _need(_is_number(targets.get(name), float), f"{name!r} of targets is no number")
+    _need(_is_number(targets.get("missed", 0), float), "'missed' of targets is no number")
+    _need(cell["settings"] == job.settings, f"its settings are not those of {job.name}")
+    _need(all(_is_number(seed, int) for seed in cell["seeds"]), "'seeds' are no numbers")
+    _need(all(isinstance(x, str) for x in cell["versions"].values()), "'versions' are no words")
+    for name in MEASURED:
+        _need(name in cell["final"], f"final has no {name!r}")
     shape = len(job.rows), len(cell["seeds"])
-    cut = [name for name, values in cell["final"].items() if np.shape(values) != shape]
-    if cut:
-        raise ValueError(f"{cut[0]!r} is not {shape[0]} settings of {shape[1]} seeds")
-    if cell["settings"] != job.settings:
-        raise ValueError(f"its settings are not those of {job.name}")
+    for name, values in cell["final"].items():
+        _need(_is_table(values, shape), f"{name!r} is not {shape[0]} settings of {shape[1]} seeds")
+    curves = {"step": [], **cell["curves"]}
+    steps = curves.pop("step")
+    _need(_is_table(steps, (len(steps),)) and None not in steps, "'step' of its curves are no numbers")
+    for name, values in curves.items():
+        _need(_is_table(values, (len(steps), *shape)), f"the curve of {name!r} is not of {len(steps)} evaluations")
+    for name, place in cell["strips"].items():
+        inside = _is_table(place, (2,)) and all(_is_number(x, int) for x in place)
+        inside = inside and place[0] < shape[0] and place[1] < shape[1]
+        _need(name in STRIPS and inside, f"its filmstrip {name!r:.40} is of no run")
+
+
+def _need(true: Any, otherwise: str) -> None:
+    if not true:
+        raise ValueError(otherwise)
+
+
+def _is_number(x: Any, kind: type) -> bool:
+    """Not negative, nor infinite."""
+    whole = isinstance(x, int) and not isinstance(x, bool)
+    return (whole or (kind is float and isinstance(x, float))) and 0 <= x < math.inf
+
+
+def _is_table(x: Any, shape: tuple[int, ...]) -> bool:
+    """Lists in lists, of numbers or None."""
+    if not shape:
+        return x is None or (isinstance(x, int | float) and not isinstance(x, bool))
+    return isinstance(x, list) and len(x) == shape[0] and all(_is_table(each, shape[1:]) for each in x)
 
 
 def read(folder: Path, job: Job, unfinished: bool = False) -> Cell | None:
@@ -197,7 +258,7 @@ def finish(job: Job, run: Path, size: EvaluationSize, say: Callable[[str], None]
     trained = run_folder.read_config(run)  # by an engine that may be another than the one that measures it
     cell = describe(job, trained, logs.read_lines(run / "metrics.jsonl"), rows, size.episodes, about)
     order = np.argsort([row["lgr_v"] or 0.0 for row in rows], kind="stable").tolist()
-    shown = {"best": order[0], "worst": order[-1]} if filmstrip.is_body(program) else {}
+    shown = dict(zip(STRIPS, (order[0], order[-1]), strict=True)) if filmstrip.is_body(program) else {}
     cell["strips"] = {name: divmod(i, program.config.seeds) for name, i in shown.items()}  # setting and seed
     cell["measured_on"], cell["measured_by"] = summary.hardware(), program.config.engine
     return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}

@@ -135,6 +135,8 @@ def jobs(grid: Grid, ask: Request) -> list[Job]:
     ]
     for aside in grid.asides:
         own = sizes | (aside.quick if ask.quick else aside.sizes)
+        if ask.program == aside.name:
+            own = {k: v for k, v in own.items() if k != "evaluate_every" or ask.looks is None} | asked
         own["steps"] = min(own["steps"], ask.steps or own["steps"])
         out.append(Job(aside.name, aside.rows, program(grid, list(aside.rows), own)))
     return out
@@ -144,6 +146,9 @@ def select(every: list[Job], ask: Request) -> list[Job]:
     """Those of the bodies and |G| asked for, or the one."""
     if ask.program is not None:
         one_of("--program", ask.program, [job.name for job in every])
+        given = [name for name in ("env", "goal_dim") if getattr(ask, name)]
+        if given:
+            raise UsageError(f"--program names one program, so {flag(given[0])} has no meaning; valid: one of the two")
         return [job for job in every if job.name == ask.program]
     envs, sizes = ({str(job.options[key]): None for job in every} for key in ("env", "goal_dim"))
     for env in ask.env:

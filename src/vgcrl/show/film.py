@@ -49,10 +49,13 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
     """Goals as they are used inside: those given, or some that differ."""
     goals = program.goals
     if given is not None:
+        what = "--skills" if isinstance(goals, Discrete) else "--goal"
+        each = list(given) if np.iterable(given) else []
+        if not each:
+            raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
         try:
-            found = jnp.stack([goals.read(z) for z in given])
+            found = jnp.stack([goals.read(z) for z in each])
         except ValueError as error:
-            what = "--skills" if isinstance(goals, Discrete) else "--goal"
             raise UsageError(f"{what}: {error}; valid: goals of this run") from None
         _check_range(goals, np.asarray(found))
         return found

@@ -10,7 +10,7 @@ from typing import Any
 from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
-from vgcrl.objective.posteriors import LINEAR
+from vgcrl.objective.posteriors import LINEAR, POSTERIORS
 from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification, with_range
@@ -189,6 +189,12 @@ def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tup
     name, posterior, env = values["method"], values["posterior"], values["env"]
     if posterior not in method.posteriors:
         raise UsageError(f"--posterior {posterior!r} cannot serve {name}; valid: {', '.join(method.posteriors)}")
+    if posterior not in POSTERIORS:
+        raise UsageError(f"posterior {posterior!r} of method {name!r} is unknown; valid: {', '.join(POSTERIORS)}")
+    if values["posterior_features"] != "raw" and method.bounded:
+        raise UsageError(
+            f"--posterior-features does not apply to {name}, whose goals are states as they are; valid: raw"
+        )
     if any(values["spectral_norm"]) and not method.spectral:
         raise UsageError(f"--spectral-norm does not apply to {name}, whose q has no layers; valid: 0")
     if posterior.endswith("-conv") and not spec.image:

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from copy import deepcopy
+from numbers import Real
 from typing import Any
 
 from vgcrl.errors import UsageError
@@ -24,6 +26,9 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
     """
     if (at_least is None) == (at_most is None):
         raise UsageError("stop_when takes one bound; valid: at_least=... or at_most=...")
+    bound = at_most if at_least is None else at_least
+    if not isinstance(bound, Real) or isinstance(bound, bool) or math.isnan(bound):
+        raise UsageError(f"stop_when: the bound {bound!r} is no number; valid: a number, e.g. at_least=0.95")
 
     def reached(record: dict[str, Any]) -> bool:
         if metric not in record["mean"]:
@@ -55,14 +60,15 @@ def stop_at(text: str) -> Callback:
 
 
 class Watch:
-    """All that is asked of a run's evaluations, called at each; `stopped` once one of them has said so."""
+    """All that is asked of a run's evaluations, called at each with a record of its own; `stopped` once one of them has
+    said so."""
 
     def __init__(self, *callbacks: Callback):
         self._callbacks = callbacks
         self.stopped = False
 
     def __call__(self, record: dict[str, Any]) -> bool:
-        self.stopped |= any([says_stop(callback(record)) for callback in self._callbacks])
+        self.stopped |= any([says_stop(callback(deepcopy(record))) for callback in self._callbacks])
         return self.stopped
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.training.config import Config
+from vgcrl.training.fields import LARGEST
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.loop import check_finite
 from vgcrl.training.program import RunState
@@ -53,15 +54,16 @@ class CompiledTraining:
 
     def advance(self, state: TrainingState, n: int = 1) -> TrainingState:
         """The state after n more iterations; asynchronous where the environment is compiled too."""
-        if n < 1:
-            raise ValueError(f"n {n} is out of range: give at least 1 iteration")
+        most = LARGEST // self.steps_per_iteration - state.iteration
+        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or not 1 <= n <= most:
+            raise ValueError(f"n {n!r} is not valid; valid: a whole number of iterations, here from 1 to {most}")
         if not self.config.native and state is not self._newest:
             raise ValueError(
                 f"the environments of {self.config.env} run on the host and have gone on: "
                 "give the state that init or advance returned last"
             )
-        runs = self._program.advance(state.runs, state.iteration, n)
-        return self._remember(TrainingState(runs, state.iteration + n))
+        runs = self._program.advance(state.runs, state.iteration, int(n))
+        return self._remember(TrainingState(runs, state.iteration + int(n)))
 
     def evaluate(self, state: TrainingState, targets: Any = None, episodes: int | None = None) -> dict[str, Any]:
         """Metrics per run ("seeds") with their "mean" and "ci95", as `vgcrl evaluate --json` has them.
@@ -71,10 +73,14 @@ class CompiledTraining:
         check_episodes(episodes)
         check_finite(self._program, state.runs)
         width = self._program.spec.obs_dim
-        aims = None if targets is None else jnp.asarray(np.asarray(targets, np.float32))
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
+            aims = None if targets is None else np.asarray(targets, np.float32)
         if aims is not None and (aims.ndim != 2 or aims.shape[1] != width or not len(aims)):
             raise ValueError(f"targets have shape {aims.shape}; valid: (targets, {width})")
-        out = jax.device_get(self._program.evaluate(state.runs, aims, episodes))
+        if aims is not None and not np.all(np.isfinite(aims)):
+            raise ValueError("targets have a number that is not finite; valid: numbers within float32")
+        wanted = None if aims is None else jnp.asarray(aims)
+        out = jax.device_get(self._program.evaluate(state.runs, wanted, episodes))
         return summarise(self._program, out)
 
     def policy(self, state: TrainingState, seed: int | None = None) -> Policy:

@@ -93,8 +93,8 @@ def to_options(values: dict[str, Any]) -> Options:
     """Numbers of NumPy, whole numbers for others, lists, and single values for options that take several, as options
     have them.
 
-    An environment may be an object, and its arguments a dict `env_kwargs`. The module of one of the user's own is
-    imported, since it is named here.
+    An environment may be an object, and its arguments a dict `env_kwargs` beside `env_arg`. The module of one of the
+    user's own is imported, since it is named here.
     """
     modules.import_plugins()
     values = _with_named_env(values)
@@ -127,9 +127,14 @@ def _with_named_env(values: dict[str, Any]) -> dict[str, Any]:
     values = {name: x for name, x in values.items() if name != "env_kwargs"}
     if not isinstance(keywords, dict):
         raise UsageError(f"env_kwargs {keywords!r} is not valid; valid: a dict of arguments and their values")
+    words = _value("env_arg", values.get("env_arg")) or ()
+    named = {str(word).partition("=")[0] for word in words}
+    twice = [name for name in keywords if name in named]
+    if twice:
+        raise UsageError(f"env_kwargs and --env-arg both have {twice[0]!r}; valid: each argument once")
     if values.get("env") is not None:
         found = own.named(values["env"])
-        keywords = {**found.env_kwargs, **keywords}
+        keywords = {**{name: x for name, x in found.env_kwargs.items() if name not in named}, **keywords}
         limit = {} if found.horizon is None else {"horizon": found.horizon}
         values = {**limit, **values, "env": found.env}
-    return {**values, "env_arg": own.to_words(keywords)} if keywords else values
+    return {**values, "env_arg": (*own.to_words(keywords), *words)} if keywords else values

@@ -96,6 +96,8 @@ class Policy:
 
     def _draw(self, deterministic: bool, rng: np.random.Generator | None, batch: tuple[int, ...]) -> jax.Array | None:
         """Standard normal noise for an action, or for each of a batch; None where it is to act without."""
+        if not isinstance(deterministic, (bool, np.bool_)):
+            raise ValueError(f"deterministic {deterministic!r} is not valid; valid: True or False")
         if rng is not None and (deterministic or not isinstance(rng, np.random.Generator)):
             raise ValueError("rng goes with deterministic=False, and is a numpy.random.Generator")
         if deterministic:

@@ -7,12 +7,15 @@ A goal space of one's own needs no name: it is what the `goals` of a method buil
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from vgcrl.envs import ENVS, EnvRow, modules, own
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
-from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS
+from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS, Build, Posterior
+from vgcrl.training.config import FIELDS
+from vgcrl.training.fields import check
 
 
 def _caller() -> str:
@@ -29,8 +32,21 @@ def _claim(kind: str, name: str, taken: bool, module: str) -> None:
     modules.claim(kind, name, module)
 
 
+def _check_row(name: str, method: Method) -> None:
+    posteriors = method.posteriors
+    if not isinstance(posteriors, (tuple, list)) or not posteriors or not all(isinstance(x, str) for x in posteriors):
+        raise UsageError(f"method {name!r} has posteriors {posteriors!r}; valid: names of some, the default first")
+    rows = method.defaults, method.of_bodies, method.of_places, method.of_goal_envs
+    techniques = [("relabel", x) for x in (method.relabel, *method.relabels)]
+    for option, value in (*techniques, *(item for row in rows for item in row.items())):
+        if option not in FIELDS:
+            raise UsageError(f"method {name!r}: unknown option {option!r}; valid: {', '.join(sorted(FIELDS))}")
+        if not callable(value):  # else of an EnvSpec, not known yet
+            check(FIELDS[option], value)
+
+
 def register_method(name: str, method: Method) -> None:
-    """A row of `vgcrl list methods`.
+    """A row of `vgcrl list methods`; its posteriors may be registered later.
 
     Examples:
         >>> row = METHODS["gcrl"]._replace(posteriors=("state-huber",))
@@ -38,6 +54,7 @@ def register_method(name: str, method: Method) -> None:
     """
     if not isinstance(method, Method):
         raise UsageError(f"method {name!r} is a {type(method).__name__}; valid: a vgcrl.objective.methods.Method")
+    _check_row(name, method)
     _claim("method", name, name in METHODS, _caller())
     METHODS[name] = method
 
@@ -54,10 +71,18 @@ def register_posterior(name: str, build: Callable[..., Any], *, linear: int | No
     if not callable(build):
         raise UsageError(f"posterior {name!r} is a {type(build).__name__}; valid: a function of a key and a Build")
     _claim("posterior", name, name in POSTERIORS, _caller())
-    POSTERIORS[name] = build
+    POSTERIORS[name] = partial(_built, name, build)
     LINEAR.pop(name, None)
     LINEAR.update({} if linear is None else {name: linear})
     OPTIONS["sigma"] = (*(x for x in OPTIONS["sigma"] if x != name), *((name,) if sigma else ()))
+
+
+def _built(name: str, build: Callable[..., Any], key: Any, facts: Build) -> Posterior:
+    made = build(key, facts)
+    if not isinstance(made, Posterior):
+        valid = "what has the methods of vgcrl.objective.posteriors.Posterior"
+        raise UsageError(f"posterior {name!r} was built as a {type(made).__name__}; valid: {valid}")
+    return made
 
 
 def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:

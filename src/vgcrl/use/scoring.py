@@ -11,6 +11,8 @@ import numpy as np
 
 from vgcrl.envs import Env, gymnasium_engine
 from vgcrl.objective.types import key_of_seed
+from vgcrl.training.config import FIELDS
+from vgcrl.training.fields import check
 from vgcrl.use.api import make
 
 
@@ -37,6 +39,8 @@ def lgr(
         raise ValueError("dims are empty: give at least one, or None for all")
     if max_steps is not None and max_steps < 1:
         raise ValueError(f"max_steps {max_steps} is out of range: give at least 1")
+    seed = seed.item() if isinstance(seed, np.generic) else seed
+    check(FIELDS["seed"], seed)
     goals = np.asarray(targets, np.float32)
     if not goals.size:
         raise ValueError("targets are empty: give at least one state")

@@ -21,6 +21,9 @@ from vgcrl.show.tables import Table, aligned
 STEPS = 10_000_000  # of each run, in the paper
 HOUR = 3600.0
 DRAWS = 100  # of failures, over which is averaged
+MOST_GPUS = 2**16
+MOST_FAILURES = 10.0  # per GPU and hour
+MOST_LOST = 5.0  # failures, on average, from a start to a checkpoint: it takes e⁵ starts
 
 
 class Program(NamedTuple):
@@ -92,19 +95,50 @@ def table(programs: list[Program], gpus: Iterable[int], given: Conditions) -> Ta
     return Table(["GPUs", "no less than, h", "longest first, h", "with failures, h", "failures", "useful"], rows)
 
 
+def _counts(text: str) -> list[int]:
+    """Of GPUs, as --gpus has them."""
+    try:
+        counts = [int(x) for x in text.split(",")]
+    except ValueError:
+        counts = [0]
+    if not all(1 <= count <= MOST_GPUS for count in counts):
+        valid = f"integers from 1 to {MOST_GPUS} separated by commas"
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid; valid: {valid}")
+    return counts
+
+
+def fault(given: Conditions, longest: float) -> str:
+    """Why no schedule of programs that take up to `longest` seconds can be simulated; nothing where it can."""
+    for name, x in given._asdict().items():
+        if not 0 <= x < math.inf:
+            return f"--{name} {x} is out of range; valid: a finite number from 0"
+    if not given.checkpoint:
+        return f"--checkpoint {given.checkpoint} is out of range; valid: a positive number"
+    if given.failures > MOST_FAILURES:
+        return f"--failures {given.failures} is out of range; valid: up to {MOST_FAILURES:g} per GPU and hour"
+    if given.failures * (given.start + min(given.checkpoint, longest)) / HOUR > MOST_LOST:
+        what = f"--failures {given.failures}: hardly a program would come to a checkpoint"
+        return f"{what}; valid: at most {MOST_LOST:g} from a start to a checkpoint, see --start and --checkpoint"
+    return ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--gpus", default="1,8,64", help="numbers of GPUs [1,8,64]")
+    parser.add_argument("--gpus", type=_counts, default="1,8,64", help="numbers of GPUs [1,8,64]")
     for name, default in Conditions()._asdict().items():
         parser.add_argument(f"--{name}", type=type(default), default=default, help=f"[{default}]")
     args = parser.parse_args()
     programs = read_programs(args.results)
     given = Conditions(**{name: getattr(args, name) for name in Conditions._fields})
+    if not programs:
+        parser.error(f"{args.results} has no programs; valid: a folder with */cells/*.json, such as results")
+    if wrong := fault(given, max(p.seconds for p in programs)):
+        parser.error(wrong)
     hours, longest = sum(p.seconds for p in programs) / HOUR, max(programs, key=lambda p: p.seconds)
     print(f"{len(programs)} programs, {sum(p.runs for p in programs)} runs, {hours:.0f} GPU hours", end="; ")
     print(f"the longest, {longest.name}, {longest.seconds / HOUR:.1f} h")
-    print(*aligned(table(programs, map(int, args.gpus.split(",")), given)), sep="\n")
+    print(*aligned(table(programs, args.gpus, given)), sep="\n")
 
 
 if __name__ == "__main__":

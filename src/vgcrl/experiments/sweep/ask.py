@@ -27,6 +27,7 @@ class Ask(NamedTuple):
     minutes: float | None = None
     trials: int | None = None  # so many combinations; else all
     search: str = "random"
+    modules: tuple[str, ...] = ()  # to be imported first
 
     def name(self) -> str:
         """Of its folder."""
@@ -37,7 +38,8 @@ class Ask(NamedTuple):
         """As on the command line."""
         method = [spoken_values("method", self.options["method"])] if "method" in self.options else []
         others = {k: v for k, v in self.options.items() if k != "method"}
-        words = [word for k, v in others.items() for word in (flag(k), spoken_values(k, v))]
+        words = [word for k, v in others.items() for word in words_of(k, spoken_values(k, v), v)]
+        words += [word for module in self.modules for word in ("--import", module)]
         words += ["--optimise", self.metric] if self.metric != "F" else []
         words += ["--trials", str(self.trials), "--search", self.search] if self.trials else []
         return ["sweep", *method, *words]
@@ -45,12 +47,17 @@ class Ask(NamedTuple):
 
 def read_values(name: str, text: str, one: Callable[[str], Any]) -> list[Any] | Range:
     """Each by `one`."""
-    if ".." in text and name != "env_arg":  # which may be a path
+    if ".." in text:
         low, high = (one(part) for part in text.split("..", 1))
         if not isinstance(low, int | float) or isinstance(low, bool) or not low < high:
             raise UsageError(f"{flag(name)} {text}: no range; valid: numbers LOW..HIGH, or values separated by commas")
         return Range(low, high)
     return [one(part) for part in text.split("," if joined_by_commas(name) else "/")]
+
+
+def words_of(name: str, text: str, values: Any) -> list[str]:
+    """An option on a command line; arguments of an environment, of which there is one set, each with its flag."""
+    return [word for each in values[0] for word in (flag(name), each)] if name == "env_arg" else [flag(name), text]
 
 
 def spoken_values(name: str, values: list[Any] | Range) -> str:

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import run_count, run_task
+from vgcrl.experiments.base import run_count, run_task, started
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
 from vgcrl.files import atomic_write
 from vgcrl.show.tables import Table, counted
 from vgcrl.training import run_folder
-from vgcrl.training.config import KNOBS, Config
+from vgcrl.training.config import FIELDS, KNOBS, Config
 from vgcrl.training.fields import flag, one_of, spoken
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.training.summary import SUMMARISED
 
 Values = dict[str, Any]  # option -> value, as on the command line of `vgcrl train`
 
@@ -49,17 +50,44 @@ def programs(ask: Ask) -> dict[str, tuple[Options, Config]]:
     out = {}
     for values in combinations(apart):
         words = [f"{k.replace('_', '-')}={spoken(values[k])}" for k in varied(apart)]
-        out["-".join(words).replace("/", "_") or ask.program or "all"] = resolved(values | together, words)
+        out["-".join(words).replace("/", "_") or _only_name(ask)] = resolved(values | together, words)
     if ask.program is not None:
         one_of("--program", ask.program, out)
     return out
 
 
+def _only_name(ask: Ask) -> str:
+    """Of the only program; a search gives those that it tries names of their values."""
+    name = ask.program or "all"
+    if name != "all" and ("=" not in name or "/" in name):
+        raise UsageError(f"--program {name} is not valid; valid: all")
+    return name
+
+
+MACHINE = ("engine", "physics", "workers", "evaluate_every", "checkpoint_every", "plugins")  # may follow from it
+
+
+def check_options(run: Path, config: Config, given: Choices) -> None:
+    """A run that is there was begun with the same options."""
+    if not started(run):
+        return
+    found = run_folder.read_config(run)
+    names = (name for name in FIELDS if name in given or name not in MACHINE)
+    other = next((name for name in names if getattr(found, name) != getattr(config, name)), None)
+    if other:
+        was, now = (spoken(getattr(each, other)) or "not given" for each in (found, config))
+        raise UsageError(
+            f"{run} has {flag(other)} {was}, here it is {now}; valid: another --out, or the same options to go on"
+        )
+
+
 def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
     """The programs that are not finished."""
     words, out = ask._replace(metric="F").command(), []
-    for name, (options, _) in programs(ask).items():
+    for name, (options, config) in programs(ask).items():
         run = folder / "runs" / name
+        if ask.program in (None, name):
+            check_options(run, config, ask.options)
         if ask.program in (None, name) and not run_folder.is_finished(run):
             out.append(run_task(name, options, run, (*words, "--program", name), name, say))
     return out
@@ -68,7 +96,7 @@ def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
 def check_same(folder: Path, ask: Ask) -> None:
     """A folder has one sweep, which the same command continues."""
     path, text = folder / "sweep.json", json.dumps(ask.options, indent=1) + "\n"
-    if path.exists() and path.read_text() != text:
+    if path.exists() and path.read_bytes() != text.encode():
         raise UsageError(f"--out: {folder} holds another sweep; valid: another --out, or the same options to go on")
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(path, text)
@@ -76,11 +104,31 @@ def check_same(folder: Path, ask: Ask) -> None:
 
 def plan(ask: Ask) -> Table:
     """What would be trained."""
+    one_of("--optimise", ask.metric, SUMMARISED)
     if ask.trials:
+        check_trials(ask)
         return Table(["trials", "each"], [[str(ask.trials), "one program"]])
-    every = programs(ask).items()
-    rows = [[name, str(len(c.settings)), str(run_count(c)), f"{c.steps:,}"] for name, (_, c) in every]
+    every = programs(ask)
+    higher_is_better(ask.metric, [config for _, config in every.values()])
+    rows = [[name, str(len(c.settings)), str(run_count(c)), f"{c.steps:,}"] for name, (_, c) in every.items()]
     return Table(["program", "settings", "runs", "steps of each"], rows)
+
+
+def check_trials(ask: Ask) -> Config:
+    """Every value is checked before anything starts, with the first of the other options; returns that of the first."""
+    if "method" in varied(ask.options):
+        raise UsageError("METHOD has several values; valid with --trials: one")
+    first = {k: v[0] for k, v in ask.options.items()}
+    for name in varied(ask.options):
+        for value in ask.options[name]:
+            _one_combination(first | {name: value}, [f"{flag(name)} {spoken(value)}"])
+    config = _one_combination(first, [])
+    higher_is_better(ask.metric, [config])
+    return config
+
+
+def _one_combination(values: Values, words: list[str]) -> Config:
+    return resolved({k: (v,) if k in KNOBS else v for k, v in values.items()}, words)[1]
 
 
 def train_all(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:

@@ -12,7 +12,7 @@ from vgcrl.errors import UsageError
 from vgcrl.experiments.base import Outcome, conclude, logged, program_facts, started
 from vgcrl.experiments.methods import goal_space
 from vgcrl.experiments.scheduling import Say
-from vgcrl.experiments.sweep.ask import Ask, Choices, varied
+from vgcrl.experiments.sweep.ask import Ask, Choices, varied, words_of
 from vgcrl.show.figures import LABELS
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, counted, with_interval
@@ -67,11 +67,13 @@ def ordered(found: list[Setting], metric: str, higher: bool) -> list[Setting]:
     return sorted(found, key=key)
 
 
-def best_command(best: Setting, options: Choices) -> str:
+def best_command(best: Setting, ask: Ask) -> str:
     """`vgcrl train` with the values of one setting."""
-    values = {k: v[0] for k, v in options.items()} | best.values
+    values = {k: v[0] for k, v in ask.options.items()} | best.values
     method = [str(values.pop("method"))] if "method" in values else []
-    return shlex.join(["vgcrl", "train", *method, *(x for k, v in values.items() for x in (flag(k), spoken(v)))])
+    words = [word for k, v in values.items() for word in words_of(k, spoken(v), [v])]
+    words += [word for module in ask.modules for word in ("--import", module)]
+    return shlex.join(["vgcrl", "train", *method, *words])
 
 
 def drawn(found: list[Setting], metric: str, most: int = 10) -> Figure:
@@ -81,7 +83,8 @@ def drawn(found: list[Setting], metric: str, most: int = 10) -> Figure:
         axis.plot(*setting.curve, label=label)
     axis.xaxis.set_major_formatter(EngFormatter())
     axis.set(xlabel="environment steps", ylabel=LABELS.get(metric, metric))
-    axis.legend(fontsize=7)
+    if any(setting.values for setting in found):
+        axis.legend(fontsize=7)
     axis.grid(alpha=0.3)
     return figure
 
@@ -97,7 +100,7 @@ def outcome(found: list[Setting], ask: Ask, higher: bool) -> Outcome:
     tables = {f"Settings, best {label} first (mean ± 95 % over seeds)": Table(columns, rows)}
     finding = f"Best {label}, {with_interval(best[0].mean[ask.metric], best[0].ci95[ask.metric])}: "
     return Outcome(
-        [], tables, {f"{label} over training": drawn(best, ask.metric)}, finding + best_command(best[0], ask.options)
+        [], tables, {f"{label} over training": drawn(best, ask.metric)}, finding + best_command(best[0], ask)
     )
 
 

@@ -24,10 +24,10 @@ from vgcrl.experiments.scheduling.view import View
 from vgcrl.experiments.scheduling.worker import Order
 from vgcrl.experiments.sweep import trials
 from vgcrl.experiments.sweep.ask import Ask, Range, varied
-from vgcrl.experiments.sweep.grid import check_same, resolved
+from vgcrl.experiments.sweep.grid import check_same, check_trials
 from vgcrl.experiments.sweep.results import higher_is_better
 from vgcrl.experiments.sweep.trials import Values, trial, trial_name, tried, write_down
-from vgcrl.training.config import KNOBS, Config
+from vgcrl.training.config import Config
 from vgcrl.training.fields import spoken
 from vgcrl.training.signals import StopRequest, stop_requests
 
@@ -81,12 +81,6 @@ class Told(tune.Callback):
         self._view.ended(name, "failed", why)
 
 
-def first_of_each(ask: Ask) -> Config:
-    """Some combination, to be checked before anything starts."""
-    values = {k: v[0] for k, v in ask.options.items()}
-    return resolved({k: (v,) if k in KNOBS else v for k, v in values.items()}, [])[1]
-
-
 def how_to_search(ask: Ask, config: Config, before: list[Values]) -> dict[str, Any]:
     """Options of Tune. Its seed is how many were tried, so that going on does not try the same again."""
     mode = "max" if higher_is_better(ask.metric, [config]) else "min"
@@ -101,7 +95,8 @@ def how_to_search(ask: Ask, config: Config, before: list[Values]) -> dict[str, A
 
 
 def search(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> list[str]:
-    space, before = {k: domain(ask.options[k]) for k in varied(ask.options)}, tried(folder)
+    space = {k: domain(ask.options[k]) for k in varied(ask.options)}
+    before = tried(folder, set(space))
     fixed = {k: v for k, v in ask.options.items() if k not in space}
     order = execute.order("", tuple(ask._replace(options=fixed, metric="F", trials=None).command()), folder)
     board, place = execute.board(folder, say), f"{order.storage or order.folder}/.tune"
@@ -134,9 +129,7 @@ def train_trials(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[st
     """Up to the number of trials asked for; a line for each that failed."""
     if not isinstance(execute, OnRay):
         raise UsageError("--trials is a search by Ray Tune; valid: --ray local or an address with it")
-    if "method" in varied(ask.options):
-        raise UsageError("METHOD has several values; valid with --trials: one")
-    config = first_of_each(ask)
+    config = check_trials(ask)
     check_same(folder, ask)
     ray.cloudpickle.register_pickle_by_value(trials)
     return search(ask, folder, say, execute, config)

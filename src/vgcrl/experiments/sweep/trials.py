@@ -8,22 +8,35 @@ import math
 from pathlib import Path
 from typing import Any
 
+from vgcrl.errors import UsageError
 from vgcrl.experiments.scheduling.worker import Order, run
+from vgcrl.files import atomic_write
 
 TRIALS = "trials.jsonl"
 Values = dict[str, Any]  # option -> a number, or a value as on the command line
 
 
-def tried(folder: Path) -> list[Values]:
-    path = folder / TRIALS
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def tried(folder: Path, options: set[str] | None = None) -> list[Values]:
+    """In their order; of these options, where they are told."""
+    path, out = folder / TRIALS, []
+    for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else []):
+        try:
+            out.append(values := json.loads(line))
+        except ValueError:
+            values = None
+        if not isinstance(values, dict) or (options is not None and set(values) != options):
+            raise UsageError(
+                f"{path}: line {i + 1} is no trial; valid: the file as it was written, or without that line"
+            )
+    return out
 
 
 def write_down(folder: Path, values: Values) -> None:
     """Once."""
-    if rounded(values) not in tried(folder):
-        with (folder / TRIALS).open("a") as file:
-            file.write(json.dumps(rounded(values)) + "\n")
+    before = tried(folder)
+    if rounded(values) not in before:
+        lines = [json.dumps(each) + "\n" for each in (*before, rounded(values))]
+        atomic_write(folder / TRIALS, "".join(lines))
 
 
 def rounded(values: Values) -> Values:
