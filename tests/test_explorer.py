@@ -223,6 +223,7 @@ def test_a_click_on_the_ground_steers_a_body_by_its_velocity(browser, tmp_path):
     assert browser.run("vgcrl.goals().current") == [1, 0]
 
 
+@pytest.mark.slow
 def test_two_bodies_side_by_side_pursue_the_same_goal(browser, tmp_path):
     show(browser, untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity"))
     browser.run("(vgcrl.compare(1), vgcrl.setGoal([-1]), vgcrl.step(2))")

@@ -8,6 +8,7 @@ import json
 import shutil
 import signal
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -135,13 +136,21 @@ def row(env="Ant", size=200, posterior="categorical", p_her=0, sn=0, **numbers):
     return {"env": env, "goal_dim": str(size), "posterior": posterior, "p_her": str(p_her), "sn": str(sn), **published}
 
 
+@cache
+def first_job():
+    """Options and the configuration that they come to, as a file has it."""
+    options = grid.jobs(discrete.GRID, Request())[0].options
+    return options, resolve(options).to_json()
+
+
 def fake(rows, **final):
     """A job and its cell: metric -> (setting, seed)."""
-    job = cells.Job("fake", tuple(rows), grid.jobs(discrete.GRID, Request())[0].options)
+    options, config = first_job()
+    job = cells.Job("fake", tuple(rows), options)
     final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
     cell = {
-        "config": json.loads(resolve(job.options).to_json()) | {"engine": "mujoco"},
+        "config": json.loads(config) | {"engine": "mujoco"},
         "settings": job.settings,
         "seeds": [0, 1, 2],
         "steps": 1000,

@@ -97,6 +97,7 @@ def test_probe_one_step():
     assert float(best[0]) == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("inputs", "low", "high"), [("raw", 0.2, 0.4), ("symlog", 0.0, 0.1)])
 def test_probe_a_small_goal_beside_large_numbers(inputs, low, high):
     """The best action is half the goal; noise a hundred times larger hides it (0.29 is knowing nothing of it)."""

@@ -100,6 +100,7 @@ def scalars(folder):
     }
 
 
+@pytest.mark.slow
 def test_every_run_has_its_own_series(tmp_path):
     run = vgcrl.train("diayn", out=tmp_path / "run", log_every=80, **TINY | {"seeds": 2, "steps": 320})
     events = run.dir / "events"

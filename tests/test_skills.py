@@ -18,6 +18,7 @@ def test_standing_still_is_the_mean_square_of_the_targets_velocity():
     np.testing.assert_allclose(skills.standing_still(config), np.mean(asked**2), rtol=0.2)  # experts nearly reach them
 
 
+@pytest.mark.slow
 def test_skills_are_compared_and_their_paths_drawn(tmp_path):
     run = vgcrl.train("metra", env="HalfCheetah", out=tmp_path / "run", **{**TINY, "horizon": 20, "steps": 160}).dir
     outcome = skills.compare({"HalfCheetah-diayn": run, "HalfCheetah-metra": run})

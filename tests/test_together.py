@@ -135,6 +135,7 @@ def test_the_shortest_training_is_saved(tmp_path):
     assert all((tmp_path / k / "looks" / "4" / "policy.safetensors").exists() for k in ("3", "5"))
 
 
+@pytest.mark.slow
 def test_what_is_stopped_is_saved_as_runs_of_so_many_steps(tmp_path):
     """Asked in the first iteration, of four steps, it stops at its end."""
     folders = {config("diayn", k): tmp_path / str(k) for k in (3, 5)}

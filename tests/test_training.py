@@ -63,6 +63,7 @@ def test_same_seed_same_bits(whole, tmp_path):
     assert_same_state(whole, tmp_path / "again")
 
 
+@pytest.mark.slow
 def test_whatever_random_numbers_jax_would_use(whole, tmp_path, capsys):
     with jax.default_prng_impl("rbg"):
         assert main(["train", "--out", str(tmp_path / "again"), *flags()]) == 0
