@@ -1,6 +1,7 @@
 """The comparison of skills: its claims, tables and paths, on a run too small to learn."""
 
 import numpy as np
+import pytest
 
 import vgcrl
 from tiny import TINY
