@@ -126,6 +126,7 @@ def test_a_row_that_makes_no_sense_is_not_registered(change, words):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_row_may_be_the_start_of_another(name):
     vgcrl.register_method("mine", METHODS[name])
+    assert METHODS["mine"] is METHODS[name]
 
 
 def test_a_posterior_may_be_registered_after_its_method():

@@ -107,12 +107,9 @@ def test_replay_is_written_in_place(padded):
 
 def test_an_episode_that_ends_early_begins_again_alone():
     one = together.Together([config("diayn", 3)])
-    moves = one.envs.env.step
-    one.envs = one.envs._replace(
-        env=one.envs.env._replace(
-            step=lambda sim, action, key: (*moves(sim, action, key)[:2], jax.random.bernoulli(key))
-        )
-    )
+    env = one.envs.env
+    falls = env._replace(step=lambda sim, action, key: (*env.step(sim, action, key)[:2], jax.random.bernoulli(key)))
+    one.envs = one.envs._replace(env=falls)
     one.config = dataclasses.replace(one.config, terminate=True)
     keys = jax.random.split(jax.random.key(0), 3)
     state, _ = jax.vmap(one.envs.reset)(keys)

@@ -263,8 +263,9 @@ def _sweep(args: argparse.Namespace) -> int:
     _check_minutes(args.minutes)
     if args.search != "random" and args.trials is None:
         raise UsageError(f"--search {args.search} is of trials; valid: --trials N with it")
-    told = args.optimise, args.program, args.minutes, args.trials, args.search, tuple(args.modules)
-    ask = Ask(_values(args), *told)
+    ask = Ask(
+        _values(args), args.optimise, args.program, args.minutes, args.trials, args.search, modules=tuple(args.modules)
+    )
     if args.trials is not None and args.ray is None:
         args.ray = "local"  # a search is Ray's
     with _executor(args) as execute:

@@ -87,11 +87,11 @@ def check(job: Job, cell: Cell) -> None:
     for name, kind in KINDS.items():
         _need(name in cell, f"{name!r} is missing")
         right = _is_number(cell[name], kind) if kind in (int, float) else isinstance(cell[name], kind)
-        _need(right, f"{name!r} is {cell[name]!r:.40}")
+        _need(right, f"{name!r} is not of its kind")
     about, targets = cell["config"], cell["targets"]
-    for name in (name for name in CONFIGURED if name not in about):
-        _need(False, f"config has no {name!r}")
-    _need(isinstance(about["engine"], str), f"its engine is {about['engine']!r:.40}")
+    for name in CONFIGURED:
+        _need(name in about, f"config has no {name!r}")
+    _need(isinstance(about["engine"], str), "its engine is no word")
     _need(_is_number(targets.get("count"), int), "targets are not counted")
     for name in OF_TARGETS if targets["count"] else ():
         _need(_is_number(targets.get(name), float), f"{name!r} of targets is no number")

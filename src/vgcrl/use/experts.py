@@ -33,6 +33,7 @@ from vgcrl.use.policies import folder_of
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
 REQUESTS = tuple(np.linspace(-3.0, 3.0, 41))  # asked of a policy that is there, per axis
 STATES = 6  # of each expert
+Turn = Callable[[np.ndarray, float], np.ndarray]  # observations as they are where all is turned by an angle
 FIXED = ("method", "features", "posterior", "goal_dim")  # of an expert; the rest is as in any run
 EXPERT = Options(  # sigma is the scale of the loss, in m/s
     "gcrl", features="velocity", posterior="state-huber", sigma=0.2, evaluate_episodes=10
@@ -63,9 +64,6 @@ def command(config: Config) -> str:
 def _ranges(config: Config) -> list[tuple[float, float]]:
     spec = config.specification
     return [(spec.low[i], spec.high[i]) for i in spec.velocity]
-
-
-Turn = Callable[[np.ndarray, float], np.ndarray]  # observations as they are where all is turned by an angle
 
 
 def choose(

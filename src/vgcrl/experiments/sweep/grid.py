@@ -23,6 +23,8 @@ from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import SUMMARISED
 
 Values = dict[str, Any]  # option -> value, as on the command line of `vgcrl train`
+# Unless given, these may follow from the machine.
+BY_MACHINE = ("engine", "physics", "workers", "evaluate_every", "checkpoint_every", "plugins")
 
 
 def combinations(options: Choices) -> list[Values]:
@@ -64,15 +66,12 @@ def _only_name(ask: Ask) -> str:
     return name
 
 
-MACHINE = ("engine", "physics", "workers", "evaluate_every", "checkpoint_every", "plugins")  # may follow from it
-
-
 def check_options(run: Path, config: Config, given: Choices) -> None:
     """A run that is there was begun with the same options."""
     if not started(run):
         return
     found = run_folder.read_config(run)
-    names = (name for name in FIELDS if name in given or name not in MACHINE)
+    names = (name for name in FIELDS if name in given or name not in BY_MACHINE)
     other = next((name for name in names if getattr(found, name) != getattr(config, name)), None)
     if other:
         was, now = (spoken(getattr(each, other)) or "not given" for each in (found, config))
@@ -84,11 +83,11 @@ def check_options(run: Path, config: Config, given: Choices) -> None:
 def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
     """The programs that are not finished."""
     words, out = ask._replace(metric="F").command(), []
-    for name, (options, config) in programs(ask).items():
+    wanted = {name: each for name, each in programs(ask).items() if ask.program in (None, name)}
+    for name, (options, config) in wanted.items():
         run = folder / "runs" / name
-        if ask.program in (None, name):
-            check_options(run, config, ask.options)
-        if ask.program in (None, name) and not run_folder.is_finished(run):
+        check_options(run, config, ask.options)
+        if not run_folder.is_finished(run):
             out.append(run_task(name, options, run, (*words, "--program", name), name, say))
     return out
 
