@@ -142,6 +142,7 @@ def home(readme: str) -> str:
     """The README, with links as the site has them."""
     readme = re.sub(r"\]\(docs/", "](", readme)
     fixed = {"CONTRIBUTING.md": "contributing.md", "examples/own_environment.py": "own-environment.md"}
+    fixed |= {"examples/tutorial.ipynb": "tutorial.md"}
     for old, new in fixed.items():
         readme = readme.replace(f"]({old})", f"]({new})")
     return readme.replace("[CITATION.cff](CITATION.cff)", "`CITATION.cff`")
@@ -175,6 +176,7 @@ def results_page(folder: Path) -> str:
     report, paths = folder / "README.md", sorted(set(folder.glob("*.json")) - {folder / "result.json"})
     text = report.read_text() if report.exists() else f"# {folder.name}\n"
     text = re.sub(r"\]\(([\w./-]+\.png)\)", rf"]({folder.name}/\1)", text)
+    text = re.sub(r"\]\(([\w-]+)\.json\)", lambda found: f"](#{found[1].lower()})", text)
     return f"{text}\n{side_by_side(paths)}" + "\n\n".join(run_section(path) for path in paths)
 
 

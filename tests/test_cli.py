@@ -62,6 +62,7 @@ BAD = {
         ["train", "gcrl", "--posterior-features", "standard"],
         "--posterior-features does not apply",
     ),
+    "rate of a fixed q": (["train", "gcrl", "--posterior-learning-rate", "1e-4"], "--posterior-learning-rate does not"),
     "goal-dim of states": (["train", "gcrl", "--goal-dim", "7"], "--goal-dim 7"),
     "one category": (["train", "diayn", "--goal-dim", "1"], "--goal-dim 1"),
     "zero goal-dim": (["train", "vgcrl", "--goal-dim", "0"], "--goal-dim 0"),

@@ -48,6 +48,16 @@ def test_the_closest_episode_is_the_expert_whatever_it_was_asked_for():
     assert not found.fell.any()
 
 
+def test_where_places_are_observed_a_fall_is_still_read_off_the_height():
+    """x, then the height: the episode that goes far has not fallen."""
+    path = np.zeros((1, 41, 2, 3))
+    path[..., 0], path[..., 1], path[..., 2] = [30.0, 0.5], [0.5, 3.0], [1.0, 1.0]
+    spec = resolve(Options()).specification._replace(place=(0,), velocity=(2,), height=(0.0, 1.0))
+    found = experts.choose(path, np.array([[1.0]]), spec, 7, {})
+    assert not found.fell.any()
+    np.testing.assert_allclose(found.states[:, 0], 30.0)
+
+
 def test_an_episode_may_be_turned_to_its_target():
     """Of two speeds each target gets the closer, going its way; to stand still nothing is turned."""
     spec, task = resolve(Options(env="Ant")).specification, TASKS["Ant"]

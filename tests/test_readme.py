@@ -47,7 +47,7 @@ def test_what_is_said_of_the_locomotion_tables():
     programs = [cell for each in TABLES.values() for name, cell in each["programs"].items() if is_of_the_paper(name)]
     at_length = [cell for cell in programs if round(cell["steps"], -5) >= 10**7]
     long, every = (sum(len(cell["settings"]) for cell in some) for some in (at_length, programs))
-    assert f"{long} of {every} rows for 10M" in README
+    assert f"{long} of {every} rows have 10M" in README
 
 
 def against_the_paper():

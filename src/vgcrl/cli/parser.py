@@ -290,7 +290,7 @@ def _bench(made: argparse.ArgumentParser, _: Wanted) -> None:
 # What each command is for, and what adds its options.
 ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] = {
     "train": ("train a method; without arguments, ten skills on the 2-D point mass", _train),
-    "resume": ("continue exactly where a run stopped or was killed", _resume),
+    "resume": ("continue a run that stopped or was killed, from its last checkpoint", _resume),
     "evaluate": ("measure a run on held-out episodes", _evaluate),
     "experts": ("target states for LGR from velocity-tracking experts", _experts),
     "report": ("one self-contained HTML file", _report),

@@ -71,7 +71,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "Should an episode end when the body is unhealthy?",
-    "Skills are better without early ends, which is the default.",
+    "Are ten skills better without early ends, which is the default?",
     runs,
     compare,
     logs=True,

@@ -33,7 +33,7 @@ KNOBS = Knobs._fields  # options of which a program takes several values at once
 class Config:
     """All that a run depends on. None: does not apply to its environment or engine."""
 
-    method: str = option("row of Table 1: see `vgcrl list methods`", "diayn", choices=METHODS)
+    method: str = option("how goals are made and recognised: see `vgcrl list methods`", "diayn", choices=METHODS)
     env: str = option("environment: see `vgcrl list envs`", "pointmass")
     steps: int = option("environment steps of each run", least=1)
     seeds: int = option("runs with different seeds, trained together", 3, least=1, most=2**16)
@@ -96,7 +96,7 @@ class Config:
         metavar="C",
     )
     reward: str = option(
-        "{choices}: log q of where a step led, or what the step added to it: the same best policy, sooner learned",
+        "{choices}: log q of where a step led, or what the step added to log q",
         "level",
         choices=REWARDS,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
-from vgcrl.objective.posteriors import LINEAR, POSTERIORS
+from vgcrl.objective.posteriors import GIVEN, LINEAR, POSTERIORS
 from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification, with_range
@@ -139,9 +139,13 @@ def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
 def _learning_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
     return {
         "relabel_fraction": (0.0 if values["relabel"] == "none" else 0.5,),
-        "posterior_learning_rate": tuple(method.posterior_rate * x for x in values["learning_rate"]),
+        "posterior_learning_rate": _posterior_rates(values, method),
         "target_entropy": -spec.action_dim / 2 if spec.first_action is None else CHOOSING * math.log(spec.action_dim),
     }
+
+
+def _posterior_rates(values: Values, method: Method) -> tuple[float, ...]:
+    return tuple(method.posterior_rate * x for x in values["learning_rate"])
 
 
 def _encoder(values: Values, spec: EnvSpec) -> str:
@@ -201,6 +205,11 @@ def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tup
         raise UsageError(f"--posterior {posterior} needs pictures, {env} has numbers; valid: --env pixel-pointmass")
     if posterior.endswith("-conv") and indices != spec.features:
         raise UsageError(f"--posterior {posterior} sees the whole picture; valid: without --features")
+    if posterior in GIVEN and values["posterior_learning_rate"] != _posterior_rates(values, method):
+        raise UsageError(
+            f"--posterior-learning-rate does not apply to {name}, whose q is not learned; "
+            "valid: without it, or a method such as agcrl"
+        )
     for option, users in POSTERIOR_OPTIONS.items():
         if values[option] != DEFAULTS[option] and posterior not in users:
             what = f"{flag(option)} does not apply to --posterior {posterior}"

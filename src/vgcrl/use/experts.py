@@ -74,7 +74,8 @@ def choose(
     settled, low, high = path[:, path.shape[1] // 2 :], *spec.height
     episodes = np.moveaxis(settled, 1, 2).reshape(-1, settled.shape[1], settled.shape[-1])  # of all seeds
     achieved = episodes[..., list(spec.velocity)].mean(axis=1)
-    fell = np.any((episodes[..., 0] < low) | (episodes[..., 0] > high), axis=1)
+    height = episodes[..., len(spec.place)]  # the first number that is no place
+    fell = np.any((height < low) | (height > high), axis=1)
     if turn:
         errors = np.abs(np.linalg.norm(achieved, axis=-1) - np.linalg.norm(targets, axis=-1)[:, None])
     else:

@@ -51,10 +51,12 @@ LINEAR = {
 }
 
 # Options that only some have: σ where it is a number of its own, not a network's.
-_SIGMA = {name: getattr(build, "keywords", {}).get("covariance") for name, build in POSTERIORS.items()}
+_KINDS = {name: getattr(build, "keywords", {}) for name, build in POSTERIORS.items()}
 OPTIONS = {
-    "sigma": tuple(name for name, kind in _SIGMA.items() if kind in ("fixed", "global")),
+    "sigma": tuple(name for name, kind in _KINDS.items() if kind.get("covariance") in ("fixed", "global")),
     "components": ("gmm",),
 }
+# Those of which nothing is learned.
+GIVEN = tuple(name for name, kind in _KINDS.items() if kind.items() >= {"mean": "identity", "covariance": "fixed"}.items())
 
-__all__ = ["LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "PosteriorView", "Standardiser"]
+__all__ = ["GIVEN", "LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "PosteriorView", "Standardiser"]
