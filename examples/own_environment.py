@@ -1,6 +1,6 @@
 """Your own environment, no reward: a boat in a current learns to go where it is asked to.
 
-    pip install 'vgcrl[mujoco]'
+    pip install '.[mujoco]'
     python examples/own_environment.py
 
 Any Gymnasium environment with Box observations and actions will do. Its id is `module:Id`, here this file's; the same

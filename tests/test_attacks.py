@@ -259,6 +259,13 @@ def test_a_page_replaces_no_other_file(command, name, run, capsys):
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("command", ["report", "explore"])
+def test_a_page_goes_where_the_user_s_own_link_leads(command, run, tmp_path):
+    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
+    assert main([command, str(run), "--out", str(tmp_path / "link.html")]) == 0
+    assert (tmp_path / "page.html").read_text().startswith("<!")
+
+
 @pytest.mark.parametrize("damage", ["metrics.jsonl", "events"])
 def test_a_run_that_is_not_trained_on_keeps_its_configuration(damage, run, capsys):
     if damage == "events":
@@ -545,3 +552,13 @@ def test_a_run_with_a_link_is_not_trained_on(name, run, capsys, tmp_path):
         shutil.move(run / name, tmp_path / "elsewhere")
     (run / name).symlink_to(tmp_path / "elsewhere")
     assert "is a link, which nothing is written through" in refused(capsys, "resume", run, "--steps", "480")
+
+
+@pytest.mark.parametrize("name", [".notes.2024", ".cache.1"])
+def test_what_only_looks_like_a_leftover_is_the_user_s(name, tmp_path):
+    mine = tmp_path / name
+    mine.touch() if name == ".notes.2024" else mine.mkdir()
+    with pytest.raises(UsageError, match="holds other files"):
+        run_folder.check_free(tmp_path)
+    run_folder.remove_leftovers(tmp_path)
+    assert mine.exists()

@@ -99,7 +99,7 @@ def test_each_callback_has_a_record_of_its_own():
 def test_a_bound_is_a_number(bound):
     one_line(lambda: vgcrl.stop_when("F", at_least=bound), f"the bound {bound!r} is no number; valid: a number")
     one_line(lambda: vgcrl.stop_when("F", at_most=bound), f"the bound {bound!r} is no number")
-    assert vgcrl.stop_when("F", at_least=np.float32(1))({"mean": {"F": 1.0}})
+    assert vgcrl.stop_when("F", at_least=np.float32(1))({"step": 160, "mean": {"F": 1.0}})
 
 
 def test_what_is_no_callback_is_noticed_before_training(tmp_path):
@@ -149,3 +149,9 @@ def records(file):
             items = record.history.item
             lines.append({item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items})
     return kinds, lines
+
+
+def test_nothing_stops_before_it_was_trained():
+    stop = vgcrl.stop_when("lgr_s", at_most=5)
+    assert stop({"step": 0, "mean": {"lgr_s": 1.0}}) is False
+    assert stop({"step": 10, "mean": {"lgr_s": 1.0}}) is True

@@ -62,6 +62,10 @@ BAD = {
         ["train", "gcrl", "--posterior-features", "standard"],
         "--posterior-features does not apply",
     ),
+    "decoys in other units": (
+        ["train", "discern", "--posterior-features", "standard"],
+        "--posterior-features does not apply",
+    ),
     "rate of a fixed q": (["train", "gcrl", "--posterior-learning-rate", "1e-4"], "--posterior-learning-rate does not"),
     "goal-dim of states": (["train", "gcrl", "--goal-dim", "7"], "--goal-dim 7"),
     "one category": (["train", "diayn", "--goal-dim", "1"], "--goal-dim 1"),

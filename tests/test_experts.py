@@ -10,6 +10,7 @@ from vgcrl.cli import main
 from vgcrl.envs.bodies import TASKS, turn
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
+from vgcrl.objective.goals import Box
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 from vgcrl.use import experts
@@ -132,7 +133,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert main([*command, "--sigma", "0.3"]) == 2
     assert "trained otherwise" in capsys.readouterr().err
 
-    monkeypatch.setattr(experts, "REQUESTS", tuple(np.linspace(-3.0, 3.0, 13)))
+    monkeypatch.setattr(experts, "REQUESTS", 13)
     recorded = ["experts", "--env", "pointmass", "--policy", str(tmp_path / "pointmass")]
     assert main([*recorded, "--out", str(tmp_path / "new.safetensors")]) == 0
     fresh = target_states.read(tmp_path / "new.safetensors")
@@ -153,6 +154,13 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     ant.write_bytes(target_states.shipped("Ant").read_bytes())
     assert main([*recorded, "--out", str(ant)]) == 2
     assert "they are of Ant" in capsys.readouterr().err
+
+
+def test_requests_go_beyond_what_was_trained():
+    found = experts.requests(Box((-2.0, 0.0), (2.0, 3.0)), 5)
+    assert found.shape == (25, 2)
+    np.testing.assert_allclose(np.unique(found[:, 0]), [-3, -1.5, 0, 1.5, 3])
+    np.testing.assert_allclose(np.unique(found[:, 1]), [-0.75, 0.375, 1.5, 2.625, 3.75])
 
 
 def test_the_recorded_command_asks_for_the_same():
@@ -203,7 +211,7 @@ def test_what_ships_fits_its_environment(name):
     assert np.abs(speeds - found.asked)[kept].mean() < 0.5, "states that do not move as their expert does"
 
 
-@pytest.mark.parametrize(("name", "most"), [("HalfCheetah", 0), ("Ant", 1)])
+@pytest.mark.parametrize(("name", "most"), [("HalfCheetah", 0), ("Ant", 1), ("Humanoid", 4)])
 def test_few_of_the_experts_missed(name, most):
     assert target_states.quality(name)[0] <= most
 
@@ -262,3 +270,13 @@ def test_targets_from_files(tmp_path):
     (tmp_path / "bad.csv").write_text("1,x,2,3\n" + text)
     with pytest.raises(UsageError, match="cannot be read"):
         target_states.from_file(tmp_path / "bad.csv", 4)
+
+
+def test_experts_of_another_command_stay(tmp_path, capsys):
+    out = tmp_path / "HalfCheetah.safetensors"
+    out.write_bytes(target_states.shipped("HalfCheetah").read_bytes())
+    before = out.read_bytes()
+    assert main(["experts", "--env", "HalfCheetah", "--out", str(out)]) == 2
+    assert "holds other experts" in capsys.readouterr().err
+    assert out.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]

@@ -12,7 +12,7 @@ from vgcrl.objective.distributions import GoalAmongDecoys, Implied
 from vgcrl.objective.goals import Visited, current
 from vgcrl.objective.networks import Linear
 from vgcrl.objective.pictures import Convolutions
-from vgcrl.objective.posteriors import POSTERIORS, Build
+from vgcrl.objective.posteriors import POSTERIORS, Build, PosteriorView, Standardiser
 from vgcrl.objective.posteriors.nonparametric import MEMORY
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
@@ -152,3 +152,17 @@ def test_goals_of_discern_are_what_a_picture_shows(env, poses):
     """Poses can be held, the fastest movements ever seen cannot."""
     assert resolve(Options("discern", env)).features == poses
     assert resolve(Options("discern", env, features="1,0")).features == "1,0"
+
+
+def test_skill_dynamics_follow_changes_as_they_see_them():
+    """Features of spread 100: changes of 1 are 0.01 of it, and that is the scale that is learned."""
+    q = POSTERIORS["dynamics"](KEY, Build(2, 2, (16,), Linear, 1.0, 2, 5.0))
+    seen = Standardiser(jnp.zeros(1), jnp.full(1, 1e4), jnp.ones(()))
+    view = PosteriorView(q, (0,), "transition", 1, seen)
+    s = 100 * jnp.asarray(RNG.normal(size=(64, 1)), jnp.float32)
+    inputs = jnp.concatenate([s, s + 1], axis=1)
+    follow = jax.jit(lambda view: view.refresh(inputs, KEY))
+    for _ in range(900):
+        view = follow(view)
+    change = np.diff(jax.vmap(view.scaled)(inputs), axis=1)
+    assert float(view.q.scale[0]) == pytest.approx(float(np.sqrt(np.mean(change**2))) + 1e-3, rel=0.02)

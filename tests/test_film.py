@@ -2,6 +2,7 @@
 
 import shutil
 
+import jax
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,7 +12,8 @@ from test_foreign import one_line
 from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.show import panels
-from vgcrl.show.film import Request, film
+from vgcrl.show.film import Request, _chosen, film
+from vgcrl.training import trainer
 from vgcrl.training.run_folder import read_config
 
 
@@ -168,3 +170,10 @@ def test_a_run_ends_with_a_film_among_its_events(tmp_path, monkeypatch, capsys):
     assert main(["train", "gcrl", "--dims", "1", "--film", "--out", str(tmp_path / "none")]) == 2
     assert "pointmass cannot be filmed" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+def test_goals_of_a_film_are_within_their_range(tmp_path):
+    run = untrained(tmp_path, "gcrl", features="0,1", goal_range=(1.0, 5.0))
+    program, runs, _ = trainer.restore(run, print)
+    found = _chosen(program, jax.tree.map(lambda x: x[0], runs), None)
+    np.testing.assert_allclose(found, [[4.2, 3], [3, 4.2], [1.8, 3], [3, 1.8]], atol=1e-5)

@@ -67,6 +67,27 @@ def test_every_published_row_is_one_setting_of_one_program(name):
     assert set(Counter(found).values()) == {1}
 
 
+@pytest.mark.parametrize("asked", [{}, {"envs": 512, "steps": 5_000_000, "looks": 4}, {"seeds": 5, "quick": True}])
+def test_a_program_alone_is_as_among_all(asked):
+    """Where another process makes it, by a command of its own."""
+    ask = Request(**asked)
+    for job in grid.jobs(discrete.GRID, ask):
+        alone = grid.alone(job, ask)._replace(program=job.name)
+        (same,) = grid.select(grid.jobs(discrete.GRID, alone), alone)
+        assert same.options == job.options, job.name
+
+
+def test_policies_of_programs_trained_together_are_not_removed(tmp_path):
+    """Before they are examined their folder has no configuration."""
+    job = next(iter(grid.jobs(discrete.GRID, QUICK)))
+    policy = grid.run_path(tmp_path, job) / "looks" / "100" / "policy.safetensors"
+    policy.parent.mkdir(parents=True)
+    policy.touch()
+    with pytest.raises(UsageError, match="holds other files"):
+        grid.make(job, tmp_path, cells.QUICK_EVALUATION, print)
+    assert policy.exists()
+
+
 def test_early_training_has_one_environment_and_all_techniques():
     (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "early" in job.name)
     config = resolve(job.options)
@@ -334,7 +355,7 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
     outcome = comparison.compare([job], {"fake": json.loads(to_json(cell))}, (P_HER,), True)
     table = next(t for name, t in outcome.tables.items() if name.startswith("Ant"))
     assert [r[table.columns.index("F")] for r in table.rows] == ["nan ± nan ▼", "1.000 ± 0.248 ="]
-    assert outcome.claims[0].verdict == "not shown"
+    assert outcome.claims[0].verdict == NOT_TESTED
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from scipy import stats
 import vgcrl
 from untrained import random_policies, untrained
 from vgcrl.cli import main
-from vgcrl.envs.contract import Vectorised
+from vgcrl.envs.contract import Env, Vectorised
 from vgcrl.measure.rollout import draw_noise, trajectories
 from vgcrl.objective.agents.sac import LOG_STD_RANGE
 from vgcrl.show import panels
@@ -161,3 +161,18 @@ def test_a_gpi_policy_draws_for_the_goal_it_chose():
     still = program.act(run, jnp.asarray(OBS), z, jnp.zeros(2))
     np.testing.assert_allclose(still, program.best(run, jnp.asarray(OBS), z), atol=1e-6)
     assert not np.allclose(program.act(run, jnp.asarray(OBS), z, jnp.ones(2)), still)
+
+
+def test_a_path_is_of_one_episode():
+    """Stairs that end at 3, where the environment begins again at 0."""
+    start = jnp.zeros(4)
+
+    def step(x, action, key):
+        after = x + action[0]
+        return after, after, after[0] >= 3
+
+    spec = vgcrl.make("pointmass").spec._replace(horizon=6)
+    stairs = Vectorised(Env(spec, lambda key: (start, start), step), 2)
+    z = jnp.array([[1.0, 0.0], [2.0, 0.0]])
+    path = trajectories(stairs, lambda obs, z, noise: z, z, jax.random.key(0))
+    assert path[..., 0].T.tolist() == [[0, 1, 2, 3, 3, 3, 3], [0, 2, 4, 4, 4, 4, 4]]

@@ -1,5 +1,6 @@
 """Environments however they are given: by name, by class, by function, made; with arguments, and ranges for goals."""
 
+import contextlib
 import functools
 import json
 
@@ -15,6 +16,7 @@ from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.envs import find, own
 from vgcrl.envs.gymnasium_engine import Foreign
+from vgcrl.errors import UsageError
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 from vgcrl.use.given import to_options
@@ -126,3 +128,21 @@ def test_a_run_remembers_its_class_and_arguments(tmp_path, capsys):
     wrong = ["train", "--env", SHIP, "--env-arg", "current", *flags(horizon=6, seeds=1)]
     assert main([*wrong, "--out", str(tmp_path / "other")]) == 2
     assert "--env-arg 'current' is not understood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("horizon", [None, 6])
+def test_what_is_built_to_ask_something_is_closed(horizon):
+    made = []
+
+    class Port(Ship):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+        def close(self):
+            made.remove(self)
+
+    options = {"env": Port} | ({} if horizon is None else {"horizon": horizon})
+    with contextlib.suppress(UsageError):  # without a time limit
+        resolve(to_options(options))
+    assert made == []

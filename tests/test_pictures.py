@@ -1,5 +1,7 @@
 """Observations that are pictures: seen as numbers from 0 to 1, through convolutions, and kept as bytes."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,7 @@ from vgcrl.envs.observations import flat
 from vgcrl.objective.networks import MLP
 from vgcrl.objective.pictures import Convolutions, PictureMLP
 from vgcrl.objective.types import Transition
-from vgcrl.training import replay
+from vgcrl.training import replay, trainer
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
@@ -113,3 +115,10 @@ def test_skills_are_told_apart_by_looking(tmp_path):
     size |= {"evaluate_episodes": 40, "evaluate_every": 6_000}
     run = vgcrl.train("diayn", env=ENV, goal_dim=4, seeds=1, out=tmp_path / "run", **size)
     assert run.last["mean"]["lgr_z"] > 0.9  # chance 0.25
+
+
+@pytest.mark.parametrize(("pixels", "size"), [(True, 1), (False, 4)])
+def test_pictures_need_a_byte_for_each_number(pixels, size):
+    config = SimpleNamespace(runs=3, replay=1000, hidden=(16,))
+    program = SimpleNamespace(config=config, spec=SimpleNamespace(obs_dim=50, pixels=pixels))
+    assert trainer._least_memory(program) == 3 * (size * 1000 * 50 + 4 * 50 * 16)

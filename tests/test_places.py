@@ -1,6 +1,8 @@
 """Where bodies went: cells, arrivals, and places in front of the observation, on every engine."""
 
+import dataclasses
 import json
+import shlex
 
 import jax.numpy as jnp
 import numpy as np
@@ -104,6 +106,15 @@ def test_an_agent_that_sees_the_way_left_does_not_see_where_it_is():
     obs, z, moved = jnp.array([1.0, 2.0, 7.0]), jnp.array([4.0, 6.0]), jnp.array([5.0, -3.0])
     np.testing.assert_array_equal(see(obs, z), [0, 0, 7, 3, 4])
     np.testing.assert_array_equal(see(obs.at[:2].add(moved), z + moved), see(obs, z))
+
+
+def test_the_command_of_a_run_names_every_argument_and_plugin():
+    config = dataclasses.replace(
+        resolve(Options("diayn", "Pendulum-v1", env_arg=("g=9.0", "render_mode=human"), steps=1000)), plugins=("mine",)
+    )
+    words = shlex.split(train_command(config))
+    assert [words[i + 1] for i, word in enumerate(words) if word == "--env-arg"] == ["g=9.0", "render_mode=human"]
+    assert words[words.index("--import") + 1] == "mine"
 
 
 def test_the_command_of_a_run_asks_for_the_same_run():

@@ -10,7 +10,7 @@ import pytest
 import vgcrl
 from test_foreign import one_line
 from tiny import TINY
-from vgcrl.training import run_folder
+from vgcrl.training import history, run_folder
 from vgcrl.training.run_folder import Run, read_config
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -94,6 +94,13 @@ def test_plot(run):
     one_line(lambda: run.plot("speed"), "metric 'speed' is not in this run", "lgr_z")
 
 
+def test_a_plot_tells_settings_apart_and_shows_what_a_lost_seed_has():
+    rows = [{"step": s, "seed": 0, "spectral_norm": c, "F": x} for s in (0, 9) for c, x in ((0.0, 1.0), (2.0, None))]
+    lines = history.figure(rows, "F").axes[0].lines
+    assert [line.get_label() for line in lines] == ["seed 0, spectral_norm 0", "seed 0, spectral_norm 2"]
+    assert list(lines[0].get_ydata()) == [1.0, 1.0]
+
+
 def test_callbacks_and_what_a_goal_environment_gives(tmp_path):
     """A callback stops training where it says, saved; `resume` goes on; a policy takes dicts as they come."""
     seen = []
@@ -122,7 +129,7 @@ def test_callbacks_and_what_a_goal_environment_gives(tmp_path):
 
 
 def test_stopping_on_a_metric():
-    record = {"mean": {"F": 1.0, "lgr_v": None}}
+    record = {"step": 160, "mean": {"F": 1.0, "lgr_v": None}}
     assert vgcrl.stop_when("F", at_least=1.0)(record) is True
     assert vgcrl.stop_when("F", at_least=1.1)(record) is False
     assert vgcrl.stop_when("F", at_most=1.0)(record) is True

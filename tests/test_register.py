@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import vgcrl
 from foreign_envs import Ship
@@ -145,6 +146,10 @@ def test_environments_by_a_short_name():
     assert config.plugins == (__name__,)
     assert config.build_host_envs(1, 1).pool.parts[0].envs[0].current == 0.5
     one_line(lambda: resolve(Options("diayn", "harbour", horizon=6, workers=1)), "--workers: harbour is not known")
+    narrow = type("Narrow", (Ship,), {"observation_space": spaces.Box(-5, 5, (3,))})
+    for ship, high in ((Ship, np.inf), (narrow, 5.0)):  # registered again under the same name
+        vgcrl.register_env("harbour", ship)
+        assert resolve(Options("diayn", "harbour", horizon=6)).specification.high == (high,) * 3
     vgcrl.register_env("small", ENVS["pointmass"])
     assert resolve(Options("diayn", "small", dims=3)).specification.obs_dim == 6
 

@@ -37,6 +37,11 @@ def test_here_one_that_fails_does_not_stop_the_next(error, tmp_path):
     assert made == ["sound"]
 
 
+def test_what_failed_before_a_stop_is_told(tmp_path):
+    tasks = [task("broken", UsageError("no"))[0], task("stopped", KeyboardInterrupt())[0]]
+    assert carried_out(lambda: here(tasks, tmp_path, print), tmp_path, print) == (["broken: no"], True)
+
+
 def test_here_a_stop_is_not_a_failure(tmp_path):
     (stopped, _), (sound, made) = task("stopped", KeyboardInterrupt()), task("sound")
     with pytest.raises(KeyboardInterrupt):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from vgcrl.experiments.base import NOT_TESTED, judge
 from vgcrl.measure.statistics import interval, mean_over_rows
 
 
@@ -28,3 +29,8 @@ def test_only_seeds_that_every_row_has():
     rows = [{0: 1.0, 1: 2.0, 2: 3.0}, {2: 5.0, 1: 4.0}]
     assert mean_over_rows(rows).tolist() == [3.0, 4.0]
     assert mean_over_rows([{0: 1.0}, {1: 1.0}]).size == 0
+
+
+def test_a_lost_seed_is_no_verdict():
+    verdict, _, ci = judge([1.0, np.nan, 1.1], least=0, full=0)
+    assert (verdict, ci) == (NOT_TESTED, None)

@@ -12,7 +12,7 @@ from vgcrl import cli, envs
 from vgcrl.envs import bodies, warp_engine
 from vgcrl.envs.contract import Env, Vectorised
 from vgcrl.envs.warp_engine import ROOM
-from vgcrl.training import loop, policy_file, run_folder, trainer
+from vgcrl.training import checkpoint, loop, policy_file, run_folder, trainer
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.program import policy
@@ -119,3 +119,17 @@ def test_lost_contacts_are_counted_over_episodes_and_told():
     assert said == ["engine warp had no room for all contacts in 4 environment steps: some were left out"]
     assert loop._note_overflow(Program(), None, 7, said.append) == 7
     assert len(said) == 1
+
+
+def test_what_stopped_at_once_is_examined_by_its_policy(tmp_path, monkeypatch):
+    """MJX in Warp's place: its checkpoint of step 0 does not fit the program that examines; its policy does."""
+    engines = envs.ENVS["HalfCheetah"].engines
+    monkeypatch.setitem(engines, "mjx", engines["mjx"]._replace(examined_by="mujoco"))
+    config = resolve(Options("diayn", "HalfCheetah", engine="mjx", seeds=2, envs=2, hidden=(8,), horizon=12))
+    run_folder.write_config(tmp_path, config)
+    exact = compile_config(config.examiner)
+    counters = {"step": 0, "iteration": 0, "wall": 0.0}
+    policy_file.save(tmp_path, 0, policy(config, exact.init()), counters, config=config.to_json())
+    checkpoint.save(tmp_path, 0, {"other": np.zeros(3)}, counters, {}, config=config.to_json())
+    program, _, found = trainer.restore(tmp_path, print)
+    assert (program.config.engine, found["step"]) == ("mujoco", 0)

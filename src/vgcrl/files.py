@@ -39,10 +39,10 @@ def check_page(out: Path) -> None:
         raise UsageError(f"--out {out} does not end in .html; valid: a name that does")
 
 
-def is_leftover(path: Path) -> bool:
-    """Whether a kill left it behind in `atomic_write`."""
+def leftover_of(path: Path) -> str | None:
+    """The name of the file that `atomic_write` was writing when a kill left this one behind."""
     start, _, process = path.name.rpartition(".")
-    return start.startswith(".") and len(start) > 1 and process.isdecimal()
+    return start[1:] if start.startswith(".") and process.isdecimal() and path.is_file() else None
 
 
 def _check_plain(path: Path) -> None:

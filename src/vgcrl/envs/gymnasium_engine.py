@@ -39,12 +39,25 @@ def horizon(name: str) -> int | Callable[..., int | None] | None:
     if colon and not own.is_given(name):
         modules.import_installed(module, name)
     if own.factory(name):
-        return lambda env_arg, **_: _limit_of(_example(name, own.to_keywords(env_arg)))
+        return lambda env_arg, **_: _limit_of_one(name, own.to_keywords(env_arg))
     if identifier not in registry:
         near = hint(identifier, registry, 3, 0.5)
         what = f"an id that {module} registers, or a class or function there" if module else "an id of gymnasium's"
         raise UsageError(f"--env {name} is unknown{near}; valid: {what}")
     return _whole_limit(registry[identifier].max_episode_steps)
+
+
+def _limit_of_one(name: str, options: dict[str, Any]) -> int | None:
+    example = _example(name, options)
+    try:
+        return _limit_of(example)
+    finally:
+        _close(example)
+
+
+def _close(example: Any) -> None:
+    with contextlib.suppress(Exception, SystemExit):  # of the user's
+        example.close()
 
 
 def _whole_limit(limit: Any) -> int | None:
@@ -182,6 +195,7 @@ class Foreign:
         options = make_options or own.to_keywords(env_arg)
         example = _example(name, options)
         if horizon is None:
+            _close(example)
             raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
         self.name, self.shape = name, (runs, count)
         try:
@@ -191,8 +205,7 @@ class Foreign:
         except (Exception, SystemExit) as error:
             what = f"{told(error)}{place_of(error)}"
             raise UsageError(f"--env {name} cannot be described: {what}; valid: one that can be reset") from error
-        with contextlib.suppress(Exception, SystemExit):  # of the user's
-            example.close()
+        _close(example)
         self.pool = Pool(name, options, runs * count, count, horizon, workers)
 
     def _joined(self, pieces: Any) -> Any:

@@ -25,7 +25,6 @@ from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
 from vgcrl.show.tables import Table, counted, number, with_interval
 from vgcrl.training import logs, run_folder, summary, trainer
-from vgcrl.training.config import Config
 from vgcrl.training.fields import flag, one_of, spoken
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -118,7 +117,7 @@ def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tup
     sign = 1 if higher else -1
     each = sign * np.asarray(values, float)
     mean, ci = float(each.mean()), interval(each)
-    if ci is None:
+    if ci is None or not np.isfinite(each).all():  # a seed that was lost
         return NOT_TESTED, sign * mean, None
     low, high = ci
     if low > sign * least:
@@ -179,12 +178,7 @@ def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], pla
             raise KeyboardInterrupt
 
     config = resolve(options)
-    return Task(name, make, words, float(run_count(config) * config.steps))
-
-
-def run_count(config: Config) -> int:
-    """Runs that are trained together: every setting with every seed."""
-    return config.seeds * len(config.settings)
+    return Task(name, make, words, float(config.runs * config.steps))
 
 
 def logged(run: Path) -> bool:
@@ -250,7 +244,7 @@ def text_table(columns: list[Any], rows: list[list[Any]]) -> Table:
 
 def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
     """result.json and one SVG and PNG per figure."""
-    atomic_write(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    atomic_write(folder / "result.json", logs.to_json(result, indent=1) + "\n")
     for title, figure in figures.items():
         atomic_write(folder / f"{slug(title)}.png", png(figure, dpi=110))
         atomic_write(folder / f"{slug(title)}.svg", svg(figure))

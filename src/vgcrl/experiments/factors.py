@@ -21,7 +21,7 @@ class Change(NamedTuple):
     words: str
 
 
-POSES = ("diayn", "vgcrl", "visr", "discern", "lingcrl")  # methods whose q sees features as they are
+POSES = ("diayn", "vgcrl", "visr", "lingcrl")  # methods whose q sees features as they are
 CHANGES = {
     "metra-raw": Change({"posterior_features": "raw"}, False, "with raw features"),
     "metra-alpha-1": Change({"initial_alpha": 1.0}, False, "where α starts at 1, not at 0.01"),

@@ -163,8 +163,6 @@ def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
     """Trained, or trained on; measured; and its run without what takes much space, the replay in its checkpoints."""
     run = run_path(folder, job)
     if not cells.cell_path(folder, job).exists():
-        if run.exists() and not started(run):
-            shutil.rmtree(run)  # killed before it wrote anything
         if not run_folder.is_finished(run) and train(job.options, run).interrupted:
             cells.write_unfinished(folder, job)
             raise KeyboardInterrupt
@@ -198,7 +196,14 @@ def tasks(name: str, selected: list[Job], folder: Path, ask: Request, say: Say) 
     todo = [job for job in selected if job.name not in done]
     work = planning.work([planning.estimate(job, folder, done, sizes=False) for job in todo])
     pairs = zip(todo, work, strict=True)
-    return [Task(job.name, partial(make_one, job), ask.one(name, job.name), each) for job, each in pairs]
+    return [Task(job.name, partial(make_one, job), alone(job, ask).one(name, job.name), each) for job, each in pairs]
+
+
+def alone(job: Job, ask: Request) -> Request:
+    """That asks for this program with the sizes it has among all: one beside the table may have its own."""
+    sizes = {k: job.options[k] for k in SCALES if k != "posterior_learning_rate" and getattr(ask, k) is not None}
+    told = ask.looks is not None and job.options["evaluate_every"] == -(-job.options["steps"] // ask.looks)
+    return ask._replace(**sizes, looks=ask.looks if told else None)
 
 
 def facts(cell: Cell) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vgcrl.experiments.base import run_count, started
+from vgcrl.experiments.base import started
 from vgcrl.experiments.cells import Cell, Job, run_path
 from vgcrl.show.tables import Table, counted
 from vgcrl.training import logs, run_folder, summary
@@ -37,7 +37,7 @@ def seconds(config: Config, cells: list[Cell], run: Path) -> float | None:
     lines = logs.read_lines(run / "metrics.jsonl")
     if lines and lines[-1]["step"]:
         return lines[-1]["wall"] * config.steps / lines[-1]["step"]
-    runs, same = run_count(config), [cell for cell in cells if alike(config, cell)]
+    runs, same = config.runs, [cell for cell in cells if alike(config, cell)]
     if not same:
         return None
     nearest = min(same, key=lambda cell: abs(cell["runs"] - runs))
@@ -64,7 +64,7 @@ def work(estimates: list[Estimate]) -> list[float]:
     """Seconds where all are known, else environment steps: what the longest programs have most of."""
     if all(e.seconds is not None for e in estimates):
         return [e.seconds or 0.0 for e in estimates]
-    return [float(run_count(config) * config.steps) for config in (resolve(e.job.options) for e in estimates)]
+    return [float(config.runs * config.steps) for config in (resolve(e.job.options) for e in estimates)]
 
 
 def left(estimates: Iterable[Estimate]) -> str:

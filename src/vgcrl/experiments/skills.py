@@ -75,7 +75,7 @@ def measured(run: Path, names: Iterable[str]) -> list[str]:
 
 def covered(run: Path) -> np.ndarray:
     """Cells, by each seed."""
-    return np.array([row["coverage"] for row in last_rows(run)])
+    return np.array([row["coverage"] for row in last_rows(run)], float)
 
 
 def row(run: Path) -> list[str]:

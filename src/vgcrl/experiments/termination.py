@@ -36,7 +36,7 @@ def runs(quick: bool) -> dict[str, Options]:
 
 
 def values(run: Path, metric: str) -> np.ndarray:
-    return np.array([row[metric] for row in last_rows(run)])
+    return np.array([row[metric] for row in last_rows(run)], float)
 
 
 def compare(found: dict[str, Path]) -> Outcome:

@@ -2,7 +2,7 @@
 
 One batch of episodes serves all: the first pursue goals from the prior, the others the goals that stand for
 target states. F and log_q are means over all steps; LGR compares the goal, or target, with the final state.
-The policy acts without noise.
+The policy acts without noise unless asked to.
 """
 
 from typing import Any

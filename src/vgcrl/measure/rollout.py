@@ -128,14 +128,16 @@ def episodes(
 def trajectories(
     env: Vectorised, act: Act, z: Shaped[Array, " episode *goal"], key: Key[Array, ""], draws: Draws | None = None
 ) -> Float[Array, "step episode obs"]:
-    """The observations of one whole episode per goal, for pictures."""
+    """The observations of one whole episode per goal, for pictures; one that ends early stays at its last."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
     def step(carry, x):
-        (state, obs), (key, noise) = carry, x
+        (state, obs, seen, ended), (key, noise) = carry, x
         state, out = env.step(state, jax.vmap(act)(obs, z, noise), key)
-        return (state, out.obs), out.next_obs
+        seen = jnp.where(ended[:, None], seen, out.next_obs)
+        return (state, out.obs, seen, ended | out.last), seen
 
-    _, path = jax.lax.scan(step, (state, obs), (jax.random.split(key_steps, env.spec.horizon), draws))
+    first = (state, obs, obs, jnp.zeros(obs.shape[0], bool))
+    _, path = jax.lax.scan(step, first, (jax.random.split(key_steps, env.spec.horizon), draws))
     return jnp.concatenate([obs[None], path])

@@ -81,7 +81,8 @@ def update(
     """One pass of q over s' serves both: the policy improves under λ as it is now, then λ moves on.
 
     With `progress` a step is paid what it added, log q(z|s') − log q(z|s). That is (1 − γ) log q(z|s') and a shaping
-    by the potential log q, so the best policies are the same; the critic need not learn what q knows.
+    by the potential log q, so the best policies are the same where episodes do not end early; the critic need not
+    learn what q knows.
 
     What is told of the update is told of each example, so that whoever wants it averages all of it at once.
     """

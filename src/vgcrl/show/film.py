@@ -63,7 +63,8 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
         return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, CANDIDATES)).round().astype(np.int32))
     if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
         signs = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
-        return jnp.asarray(0.6 * signs * np.array(goals.high, np.float32))
+        low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
+        return jnp.asarray((low + high) / 2 + 0.3 * (high - low) * signs)
     return sample_goals(current(goals, run.learner.q), run.key_evaluation, FEW)
 
 

@@ -40,7 +40,7 @@ def explore(run: str | Path, *, out: str | Path | None = None, open: bool = Fals
         told = card(folder.name)
         facts = {"name": folder.name, "about": told["about"], "command": told["command"], "measured": measured(told)}
         path = path or Path(f"{folder.name}.html")
-    page = write_page(folder, path, _say, _noise(folder, noise), **facts)
+    page = write_page(folder, path, _say, _noise(folder, noise), follow=out is not None, **facts)
     if open:
         webbrowser.open(page.absolute().as_uri())
     return page

@@ -21,7 +21,7 @@ class EvaluationParts(NamedTuple):
     plan: Callable[..., Pursuit]  # run, targets
     act: Callable[..., Array]  # run, obs, what is pursued, noise or none -> action, of one episode
     measure: Callable[..., Any]
-    conclude: Callable[..., dict[str, Any]]  # run, tally, goals, targets
+    conclude: Callable[..., dict[str, Any]]  # run, stats, path, what was pursued, targets
 
 
 def evaluation_parts(p: Components, count: int) -> EvaluationParts:

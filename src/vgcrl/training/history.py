@@ -3,6 +3,7 @@
 from typing import Any
 
 from vgcrl.errors import UsageError, install
+from vgcrl.training.config import KNOBS
 
 
 def rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -25,16 +26,18 @@ def figure(table: list[dict[str, Any]], metric: str) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError(f"plot needs matplotlib; valid: {install('report')}") from None
-    known = [name for name, x in (table[-1] if table else {}).items() if x is not None]
+    known = list(dict.fromkeys(name for row in table for name, x in row.items() if x is not None))
     if metric not in known:
         raise UsageError(f"metric {metric!r} is not in this run; valid: {', '.join(known)}")
     first = table[0]["step"]
     runs = sum(row["step"] == first for row in table)
     made = Figure(figsize=(6, 4), layout="constrained")
     axis = made.subplots()
+    swept = [name for name in KNOBS if len({row.get(name) for row in table}) > 1]
     for r in range(runs):
         mine = table[r::runs]
-        axis.plot([row["step"] for row in mine], [row[metric] for row in mine], label=f"seed {mine[0]['seed']}")
+        label = ", ".join([f"seed {mine[0]['seed']}", *(f"{name} {mine[0][name]:g}" for name in swept)])
+        axis.plot([row["step"] for row in mine], [row[metric] for row in mine], label=label)
     axis.set(xlabel="environment steps", ylabel=metric)
     axis.legend()
     return made

@@ -172,12 +172,12 @@ class HostProgram(Program):
         envs, keys = self.config.build_host_envs(self.config.runs, z.shape[0]), _keys(runs.key_evaluation) ^ 2
         light = without(runs, "replay", "scene")
         path = [envs.reset(keys)]
-        obs = path[0]
+        obs, ended = path[0], np.zeros(path[0].shape[:2], bool)
         for clock in range(envs.spec.horizon):
             draws = _draw_noise(keys, clock, (z.shape[0], envs.spec.action_dim)) if noise else None
             out = envs.step(_finite_actions(self.act_for_all(light, obs, z, draws)), keys, clock)
-            path.append(out.next_obs)
-            obs = out.obs
+            path.append(np.where(ended[..., None], path[-1], out.next_obs))
+            obs, ended = out.obs, ended | out.last
         envs.close()
         return np.stack(path, axis=1)
 

@@ -14,7 +14,7 @@ from vgcrl.files import atomic_write, open_to_read, open_to_write, read_small
 LONGEST, LARGEST = 2**26, 2**32  # bytes of a line, and of all
 
 
-def to_json(value: Any) -> str:
+def to_json(value: Any, indent: int | None = None) -> str:
     """Strict JSON: what is not a number is null."""
 
     def clean(x: Any) -> Any:
@@ -24,7 +24,7 @@ def to_json(value: Any) -> str:
             return [clean(v) for v in x]
         return None if isinstance(x, float) and not math.isfinite(x) else x
 
-    return json.dumps(clean(value), allow_nan=False)
+    return json.dumps(clean(value), allow_nan=False, indent=indent)
 
 
 def _check_numbers(value: Any) -> None:

@@ -195,7 +195,7 @@ def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tup
         raise UsageError(f"--posterior {posterior!r} cannot serve {name}; valid: {', '.join(method.posteriors)}")
     if posterior not in POSTERIORS:
         raise UsageError(f"posterior {posterior!r} of method {name!r} is unknown; valid: {', '.join(POSTERIORS)}")
-    if values["posterior_features"] != "raw" and method.bounded:
+    if values["posterior_features"] != "raw" and method.goal_dim is None:
         raise UsageError(
             f"--posterior-features does not apply to {name}, whose goals are states as they are; valid: raw"
         )

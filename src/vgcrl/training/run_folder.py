@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.envs import Broken, find, modules
 from vgcrl.errors import UsageError
-from vgcrl.files import atomic_write, is_leftover, open_to_write, read_small
+from vgcrl.files import atomic_write, leftover_of, open_to_write, read_small
 from vgcrl.training import checkpoint, history, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
@@ -93,7 +93,7 @@ def locked(folder: Path) -> Generator[Callable[[], None]]:
 
 def _left_by_a_failure(path: Path) -> bool:
     """What a run leaves that was killed, or whose environment failed, before it had anything to save."""
-    return path.name in (".lock", ERROR) or is_leftover(path)
+    return path.name in (".lock", ERROR) or leftover_of(path) in FILES
 
 
 def check_free(folder: Path) -> None:

@@ -75,7 +75,7 @@ def _least_memory(program: Program) -> int:
     """Bytes of the observations in replay and of one network, of all runs."""
     config, width = program.config, program.spec.obs_dim
     weights = sum(a * b for a, b in pairwise((width, *config.hidden)))
-    return 4 * len(config.settings) * config.seeds * (config.replay * width + weights)
+    return config.runs * ((1 if program.spec.pixels else 4) * config.replay * width + 4 * weights)
 
 
 def _check_memory(program: Program) -> None:
@@ -145,7 +145,7 @@ def start(
 
 def _on_host(config: Config) -> int:
     """Environments that a checkpoint has beside the state."""
-    return 0 if config.native else config.envs * len(config.settings) * config.seeds
+    return 0 if config.native else config.envs * config.runs
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
@@ -162,10 +162,10 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
 
     try:
         step = policy_file.step_of(folder)
-        if step and (elsewhere or not saved or step >= int(saved[0].name)):
+        if elsewhere or (step and (not saved or step >= int(saved[0].name))):
             return by_policy()
     except policy_file.DamagedPolicy as error:
-        if not saved:
+        if elsewhere or not saved:
             raise
         warn(str(error))
     try:

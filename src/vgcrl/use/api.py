@@ -53,9 +53,9 @@ def train(
             returned.
         env_kwargs: arguments of that environment.
         steps: environment steps of each run; unless told as the environment has it.
-        seeds: how many runs, trained together; unless told as the environment has it.
+        seeds: how many runs, trained together; 3 unless told.
         out: the folder, which must be new or empty; unless told runs/METHOD-ENV.
-        quiet: print nothing.
+        quiet: show no progress; what needs attention is still told.
         callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); what returns True stops
             training there, saved, and `resume` goes on.
         stop_when: stops in the same way, e.g. "lgr_z>=0.95".

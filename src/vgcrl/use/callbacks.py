@@ -19,7 +19,7 @@ BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
 
 
 def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
-    """A callback of `train` that stops where the mean of a metric over seeds has come so far.
+    """A callback of `train` that stops when the mean of a metric over seeds reaches a bound, after step 0.
 
     Examples:
         >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
@@ -34,7 +34,7 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
         if metric not in record["mean"]:
             raise UsageError(f"stop_when {metric!r} is unknown; valid: {', '.join(record['mean'])}")
         value = record["mean"][metric]
-        if value is None:
+        if value is None or not record["step"]:
             return False
         return value >= at_least if at_least is not None else value <= at_most
 
@@ -42,7 +42,7 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
 
 
 def stop_at(text: str) -> Callback:
-    """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it; never before something was trained."""
+    """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it."""
     found = BOUND.fullmatch(str(text))
     valid = "METRIC>=X or METRIC<=X, e.g. --stop-when 'lgr_z>=0.95'"
     if not found:
@@ -55,8 +55,7 @@ def stop_at(text: str) -> Callback:
             raise ValueError
     except ValueError:
         raise UsageError(f"--stop-when {text!r}: {bound!r} is no number; valid: {valid}") from None
-    reached = stop_when(metric, at_least=value) if sign == ">=" else stop_when(metric, at_most=value)
-    return lambda record: record["step"] > 0 and reached(record)
+    return stop_when(metric, at_least=value) if sign == ">=" else stop_when(metric, at_most=value)
 
 
 class Watch:

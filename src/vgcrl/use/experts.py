@@ -7,12 +7,13 @@ falls. States are taken from the second half of that episode.
 
 import dataclasses
 import itertools
+import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,10 +21,11 @@ import numpy as np
 from vgcrl.envs import bodies
 from vgcrl.errors import UsageError
 from vgcrl.measure.target_states import TOLERANCE, UNREADABLE, Experts, read, write
+from vgcrl.objective.goals import Box
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training import run_folder, summary, trainer
 from vgcrl.training.config import FIELDS, Config
-from vgcrl.training.fields import flag, spoken
+from vgcrl.training.fields import flag, words
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -31,7 +33,7 @@ from vgcrl.training.resolve import resolve
 from vgcrl.use.policies import folder_of
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
-REQUESTS = tuple(np.linspace(-3.0, 3.0, 41))  # asked of a policy that is there, per axis
+REQUESTS, TURNED = 41, 13  # velocities asked of a policy that is there, per axis; where only speeds have to be right
 STATES = 6  # of each expert
 Turn = Callable[[np.ndarray, float], np.ndarray]  # observations as they are where all is turned by an angle
 FIXED = ("method", "features", "posterior", "goal_dim")  # of an expert; the rest is as in any run
@@ -58,7 +60,7 @@ def command(config: Config) -> str:
     usual = configuration(EXPERT | {"env": config.env, "steps": config.steps})
     names = [name for name in FIELDS if name not in FIXED]
     asked = {k: getattr(config, k) for k in names if k in ("env", "steps") or getattr(config, k) != getattr(usual, k)}
-    return " ".join(["vgcrl experts", *(f"{flag(k)} {spoken(v)}" for k, v in asked.items())])
+    return shlex.join(["vgcrl", "experts", *(word for k, v in asked.items() for word in words(k, v))])
 
 
 def _ranges(config: Config) -> list[tuple[float, float]]:
@@ -111,6 +113,15 @@ def merged(old: Experts, new: Experts, take: np.ndarray) -> Experts:
 def grid(speeds: Iterable[float], spec: EnvSpec) -> np.ndarray:
     """Those speeds along every axis, as velocities."""
     return np.array(list(itertools.product(speeds, repeat=len(spec.velocity))), np.float32)
+
+
+def requests(goals: Box, each: int) -> np.ndarray:
+    """Velocities to ask for, so many along each axis, half as far again as those that were trained for."""
+    axes = [
+        np.linspace((low + high) / 2 - 0.75 * (high - low), (low + high) / 2 + 0.75 * (high - low), each)
+        for low, high in zip(goals.low, goals.high, strict=True)
+    ]
+    return np.array(list(itertools.product(*axes)), np.float32)
 
 
 def common_facts(config: Config, command: str, step: int) -> dict[str, Any]:
@@ -174,7 +185,10 @@ def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | 
     started = (folder / "config.json").exists()
     if started and run_folder.read_config(folder) != config:
         raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
-    keep = Keeper(config, out, kept(out, config) if started else None)
+    best = kept(out, config) if started else None
+    if best is None and out.exists():
+        raise UsageError(f"--out {out} holds other experts, which stay; valid: another --out")
+    keep = Keeper(config, out, best)
     if run_folder.is_finished(folder):
         if keep.best is None:
             _, runs, counters = trainer.restore(folder, say)
@@ -233,7 +247,8 @@ def recorded(policy: str, env: str, out: Path, say: Callable[[str], None], turn:
     turning = _turn_of(program) if turn else None
     targets = grid(SPEEDS, spec)
     old = _experts_of(out, env, targets) if out.exists() else None
-    path = np.asarray(program.record_episodes(runs, jnp.asarray(grid(REQUESTS, spec))))
+    asked = requests(cast(Box, program.goals), TURNED if turn else REQUESTS)
+    path = np.asarray(program.record_episodes(runs, jnp.asarray(asked)))
     best = choose(path, targets, spec, step, common_facts(program.config, words, step), turning)
     if old:
         before = [facts for facts in (old.facts, *old.facts.get("before", [])) if facts["command"] != words]

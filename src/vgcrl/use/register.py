@@ -14,7 +14,7 @@ from vgcrl.envs import ENVS, EnvRow, modules, own
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
 from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS, Build, Posterior
-from vgcrl.training.config import FIELDS
+from vgcrl.training.config import FIELDS, specification
 from vgcrl.training.fields import check
 
 
@@ -94,6 +94,7 @@ def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
     if not callable(make) and not isinstance(make, EnvRow):
         raise UsageError(f"environment {name!r} is a {type(make).__name__}; valid: a class, a function or an EnvRow")
     _claim("env", name, name in ENVS or own.is_given(name), _caller())
+    specification.cache_clear()  # that of an environment which had the name before
     if isinstance(make, EnvRow):
         ENVS[name] = make
     else:

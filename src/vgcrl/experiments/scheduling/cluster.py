@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError, install
 from vgcrl.experiments.scheduling import storage, worker
-from vgcrl.experiments.scheduling.tasks import Say, Task
+from vgcrl.experiments.scheduling.tasks import Say, Stopped, Task
 from vgcrl.experiments.scheduling.view import View
 from vgcrl.training.signals import stop_requests
 
@@ -213,5 +213,5 @@ class OnRay:
                     ray.wait(pending, num_returns=len(pending), timeout=SAVING)
                     for ref in pending:
                         refs[ref].fetch(whole=False)
-                raise KeyboardInterrupt
+                raise Stopped(failed)
         return failed

@@ -31,6 +31,14 @@ class Task(NamedTuple):
 Executor = Callable[[list[Task], Path, Say], list[str]]
 
 
+class Stopped(KeyboardInterrupt):
+    """Stopped when some tasks had failed already: a line for each."""
+
+    def __init__(self, failed: list[str]):
+        super().__init__()
+        self.failed = failed
+
+
 def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
     """One after the other in this process; one that fails does not stop the others."""
     failed = []
@@ -40,6 +48,8 @@ def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
         except (UsageError, Broken) as error:
             failed.append(f"{task.name}: {error}")
             say(failed[-1])
+        except KeyboardInterrupt:
+            raise Stopped(failed) from None
     return failed
 
 
@@ -58,9 +68,9 @@ def carried_out(make: Callable[[], list[str]], folder: Path, say: Say, minutes: 
     try:
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
         return make(), False
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as ended:
         say(f"stopped and saved; the same command continues in {folder}")
-        return [], not spent
+        return ended.failed if isinstance(ended, Stopped) else [], not spent
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

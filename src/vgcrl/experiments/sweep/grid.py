@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import run_count, run_task, started
+from vgcrl.experiments.base import run_task, started
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
@@ -109,7 +109,7 @@ def plan(ask: Ask) -> Table:
         return Table(["trials", "each"], [[str(ask.trials), "one program"]])
     every = programs(ask)
     higher_is_better(ask.metric, [config for _, config in every.values()])
-    rows = [[name, str(len(c.settings)), str(run_count(c)), f"{c.steps:,}"] for name, (_, c) in every.items()]
+    rows = [[name, str(len(c.settings)), str(c.runs), f"{c.steps:,}"] for name, (_, c) in every.items()]
     return Table(["program", "settings", "runs", "steps of each"], rows)
 
 
@@ -136,6 +136,6 @@ def train_all(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
     higher_is_better(ask.metric, every)
     if ask.program is None:
         check_same(folder, ask)
-        runs = sum(map(run_count, every))
+        runs = sum(config.runs for config in every)
         say(f"{counted(len(every), 'program')}, {counted(runs, 'run')} in all")
     return execute(tasks(ask, folder, say), folder, say)

@@ -57,6 +57,17 @@ OPTIONS = {
     "components": ("gmm",),
 }
 # Those of which nothing is learned.
-GIVEN = tuple(name for name, kind in _KINDS.items() if kind.items() >= {"mean": "identity", "covariance": "fixed"}.items())
+_NOTHING = {"mean": "identity", "covariance": "fixed"}
+GIVEN = tuple(name for name, kind in _KINDS.items() if kind.items() >= _NOTHING.items())
 
-__all__ = ["GIVEN", "LINEAR", "OPTIONS", "POSTERIORS", "Build", "Distribution", "Posterior", "PosteriorView", "Standardiser"]
+__all__ = [
+    "GIVEN",
+    "LINEAR",
+    "OPTIONS",
+    "POSTERIORS",
+    "Build",
+    "Distribution",
+    "Posterior",
+    "PosteriorView",
+    "Standardiser",
+]

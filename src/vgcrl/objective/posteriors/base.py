@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
@@ -118,14 +119,18 @@ class PosteriorView(eqx.Module):
             return jnp.concatenate([self._view(s), action], axis=-1)
         return jnp.concatenate([self._view(s), self._view(after)], axis=-1)
 
-    def of(self, inputs: Float[Array, " seen"]) -> Distribution:
-        """Of what was given of one step."""
+    def scaled(self, inputs: Float[Array, " seen"]) -> Float[Array, " seen"]:
+        """As q sees what was given of one step."""
         if self.standardise is None:
-            return self.q(inputs)
+            return inputs
         width = len(self.features)
         first, rest = self.standardise(inputs[:width]), inputs[width:]
         rest = self.standardise(rest) if self.posterior_input == "transition" else rest
-        return self.q(jnp.concatenate([first, rest]))
+        return jnp.concatenate([first, rest])
+
+    def of(self, inputs: Float[Array, " seen"]) -> Distribution:
+        """Of what was given of one step."""
+        return self.q(self.scaled(inputs))
 
     def during(
         self, s: Float[Array, " obs"], action: Float[Array, " action"], after: Float[Array, " obs"]
@@ -146,7 +151,8 @@ class PosteriorView(eqx.Module):
 
     def refresh(self, inputs: Float[Array, "batch seen"], key: Key[Array, ""]) -> "PosteriorView":
         seen = self.standardise and self.standardise.follow(inputs[:, : len(self.features)])
-        return PosteriorView(self.q.refresh(inputs, key), self.features, self.posterior_input, self.actions, seen)
+        q = self.q.refresh(jax.vmap(self.scaled)(inputs), key)
+        return PosteriorView(q, self.features, self.posterior_input, self.actions, seen)
 
     def learned(self) -> dict[str, Float[Array, "..."]]:
         return self.q.learned()

@@ -69,11 +69,18 @@ def fitting(run: Data, warn: Callable[[str], None]) -> str:
     return page
 
 
-def explore(folder: Path, out: Path | None, warn: Callable[[str], None], noise: bool = False, **facts: Any) -> Path:
+def explore(
+    folder: Path,
+    out: Path | None,
+    warn: Callable[[str], None],
+    noise: bool = False,
+    follow: bool = False,
+    **facts: Any,
+) -> Path:
     """Write the page of a run folder, `explore.html` in it unless told; with `noise` it opens acting with that of
-    training; `facts` are said of it too."""
+    training; with `follow` through a link, or to a device; `facts` are said of it too."""
     run = {**export_run(folder, warn, noise), **facts}
     page = fitting({**run, "measured": labelled(run["measured"])}, warn)
     path = out or folder / "explore.html"
-    atomic_write(path, page)
+    atomic_write(path, page, follow=follow)
     return path
