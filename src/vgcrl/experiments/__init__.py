@@ -15,7 +15,7 @@ from vgcrl.experiments import (
     termination,
     windy,
 )
-from vgcrl.experiments.base import Ending, Experiment, Request, page, read_page
+from vgcrl.experiments.base import Ending, Experiment, Request
 from vgcrl.experiments.grid import Grid
 from vgcrl.experiments.scheduling import Executor, Say, here
 
@@ -40,4 +40,4 @@ def reproduce(name: str, out: Path, ask: Request, command: str, say: Say, execut
     return base.reproduce(name, experiment, folder, ask, command, say, execute)
 
 
-__all__ = ["EXPERIMENTS", "Request", "page", "read_page", "reproduce"]
+__all__ = ["EXPERIMENTS", "Request", "reproduce"]

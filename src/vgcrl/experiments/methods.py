@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge
 from vgcrl.measure.statistics import interval
 from vgcrl.objective.distributions import VonMisesFisher
-from vgcrl.objective.goals import Discrete, GoalSpace, Visited
+from vgcrl.objective.goals import Discrete, Visited
 from vgcrl.objective.methods import METHODS
 from vgcrl.show.figures import LABELS
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
-from vgcrl.training.components import KAPPA
+from vgcrl.training.components import KAPPA, goal_space
 from vgcrl.training.config import Config
 from vgcrl.training.options import Options
 
@@ -35,11 +35,6 @@ def runs(quick: bool) -> dict[str, Options]:
     large = partial(Options, env=BODY, seeds=3, steps=500_000, evaluate_every=100_000)
     programs = {f"pointmass-{name}": small(name) for name in METHODS}
     return programs if quick else programs | {f"{BODY}-{name}": large(name) for name in METHODS}
-
-
-def goal_space(config: Config) -> GoalSpace:
-    spec = config.specification
-    return METHODS[config.method].goals(spec, config.feature_indices(spec), config.goal_dim)
 
 
 def best_f(config: Config) -> float | None:

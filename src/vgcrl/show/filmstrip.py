@@ -197,7 +197,7 @@ def skills(program: Program, run: RunState, count: int = 5, seconds: float = 4.0
         z = jnp.asarray(np.linspace(0, size - 1, min(size, CANDIDATES)).round().astype(np.int32))
     else:
         z = sample_goals(current(program.goals, run.learner.q), key_goals, CANDIDATES)
-    act = jax.jit(jax.vmap(lambda obs, z: program.best(run, obs, z)))
+    act = jax.jit(jax.vmap(lambda obs, z: program.act(run, obs, z)))
     steps = min(round(seconds / program.spec.seconds), program.spec.horizon)
     qpos = record(program.config, act, z, np.asarray(jax.random.key_data(key_start))[None], steps)
     few = most_different(qpos[-1, :, 0] - qpos[0, :, 0], count)

@@ -44,10 +44,14 @@ def network(config: Config, spec: EnvSpec, goal_dim: int, width: int) -> Callabl
     return partial(PictureMLP.init, shape=spec.image, pictures=pictures)
 
 
-def build_components(config: Config) -> Components:
+def goal_space(config: Config) -> GoalSpace:
     spec = config.specification
+    return METHODS[config.method].goals(spec, config.feature_indices(spec), config.goal_dim)
+
+
+def build_components(config: Config) -> Components:
+    spec, goals = config.specification, goal_space(config)
     features = config.feature_indices(spec)
-    goals = METHODS[config.method].goals(spec, features, config.goal_dim)
     successor = config.critic == "successor"  # beside the features a constant and the entropy
     cumulant_dim = goals.dim + LINEAR[config.posterior] + 2 if successor else 1
     build = sac if spec.first_action is None else sac_discrete

@@ -219,11 +219,6 @@ def improved_goal(
     return goals[jnp.argmax(jnp.min(psi @ w, axis=1))]
 
 
-def best(p: Components, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
-    """The action without noise: the mode of the policy."""
-    return p.agent.best(run.learner.agent, obs, improved_goal(p, run, obs, z))
-
-
 def act(
     p: Components,
     run: RunState,
@@ -231,10 +226,9 @@ def act(
     z: Shaped[Array, "*goal"],
     noise: Float[Array, " action"] | None = None,
 ) -> Float[Array, " action"]:
-    """The action: drawn from the policy by standard normal noise, or without it the best."""
-    if noise is None:
-        return best(p, run, obs, z)
-    return p.agent.act(run.learner.agent, obs, improved_goal(p, run, obs, z), noise)
+    """The action: drawn from the policy by standard normal noise, or without it the mode."""
+    agent, goal = run.learner.agent, improved_goal(p, run, obs, z)
+    return p.agent.best(agent, obs, goal) if noise is None else p.agent.act(agent, obs, goal, noise)
 
 
 def run_axis(config: Config) -> tuple[Int[Array, " run"], Knobs]:
@@ -270,10 +264,6 @@ class Program(ABC):
         """Environment steps of each run."""
         return self.parts.collects * self.config.envs
 
-    def best(self, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " action"]:
-        """The action of one run for one observation and goal, without noise."""
-        return best(self.parts, run, obs, z)
-
     def act(
         self,
         run: RunState,
@@ -281,7 +271,7 @@ class Program(ABC):
         z: Shaped[Array, "*goal"],
         noise: Float[Array, " action"] | None = None,
     ) -> Float[Array, " action"]:
-        """The same with standard normal noise, as it acts in training; without it where that is None."""
+        """The action of one run for one observation and goal: with standard normal noise, as in training, or none."""
         return act(self.parts, run, obs, z, noise)
 
     @abstractmethod

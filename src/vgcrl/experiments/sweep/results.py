@@ -10,13 +10,13 @@ from matplotlib.ticker import EngFormatter
 
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import Outcome, conclude, logged, program_facts, started
-from vgcrl.experiments.methods import goal_space
 from vgcrl.experiments.scheduling import Say
 from vgcrl.experiments.sweep.ask import Ask, Choices, varied, words_of
 from vgcrl.show.figures import LABELS
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, counted, with_interval
 from vgcrl.training import logs, run_folder
+from vgcrl.training.components import goal_space
 from vgcrl.training.config import KNOBS, Config
 from vgcrl.training.fields import flag, spoken
 
