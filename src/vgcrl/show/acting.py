@@ -1,12 +1,15 @@
-"""Acting for a film or a page that was recorded: by the mode of the policy, or with the noise of training."""
+"""Acting for a film or a page that was recorded, and for which goals."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.measure.rollout import sample_goals
+from vgcrl.objective.goals import Discrete, current
 from vgcrl.training.program import Program, RunState
 
 
@@ -19,3 +22,11 @@ def acting(program: Program, run: RunState, noise: bool) -> Callable[[Any, Any],
         return np.asarray(act(obs, z, draws))
 
     return actions
+
+
+def some_goals(program: Program, run: RunState, count: int, key: jax.Array | None = None) -> jax.Array:
+    """So many goals that differ: categories at even distances, others drawn from the prior."""
+    size = program.goals.dim
+    if isinstance(program.goals, Discrete):
+        return jnp.asarray(np.linspace(0, size - 1, min(size, count)).round().astype(np.int32))
+    return sample_goals(current(program.goals, run.learner.q), run.key_evaluation if key is None else key, count)

@@ -1,7 +1,6 @@
 """Pictures of a run, as matplotlib figures."""
 
 from collections.abc import Callable
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator
 
-from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Discrete, current
+from vgcrl.objective.goals import Discrete
+from vgcrl.show.acting import some_goals
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import LABELS
 from vgcrl.training.program import Program, RunState
@@ -109,8 +108,7 @@ def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) ->
     figure, axis = subplots(figsize=(4.4, 4.2))
     run, across = jax.tree.map(lambda x: x[0], runs), list(plane(program) or ())
     discrete = isinstance(program.goals, Discrete)
-    sampled = partial(sample_goals, current(program.goals, run.learner.q), run.key_evaluation)
-    z = jnp.arange(program.goals.dim) if discrete else sampled(goals)
+    z = some_goals(program, run, program.goals.dim if discrete else goals)
     colours, labelled = palette(len(z)), discrete and is_planar(program)
     if labelled:
         draw_labels(axis, program, run, size)

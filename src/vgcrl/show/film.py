@@ -17,11 +17,10 @@ from vgcrl.envs import bodies, gymnasium_film
 from vgcrl.envs.mujoco_engine import Batch
 from vgcrl.errors import UsageError, install
 from vgcrl.files import atomic_write
-from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Box, Discrete, current
+from vgcrl.objective.goals import Box, Discrete
 from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels
-from vgcrl.show.acting import acting
+from vgcrl.show.acting import acting, some_goals
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.training import trainer
 from vgcrl.training.config import Config
@@ -59,13 +58,11 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
             raise UsageError(f"{what}: {error}; valid: goals of this run") from None
         _check_range(goals, np.asarray(found))
         return found
-    if isinstance(goals, Discrete):
-        return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, CANDIDATES)).round().astype(np.int32))
     if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
         signs = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
         low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
         return jnp.asarray((low + high) / 2 + 0.3 * (high - low) * signs)
-    return sample_goals(current(goals, run.learner.q), run.key_evaluation, FEW)
+    return some_goals(program, run, CANDIDATES if isinstance(goals, Discrete) else FEW)
 
 
 def _check_range(goals: Any, given: np.ndarray) -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, PolyCollection
@@ -20,8 +19,8 @@ from matplotlib.path import Path
 from vgcrl.envs import bodies
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.mujoco_engine import Batch
-from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Discrete, GoalSpace, current
+from vgcrl.objective.goals import Discrete, GoalSpace
+from vgcrl.show.acting import some_goals
 from vgcrl.training.config import Config
 from vgcrl.training.program import Program, RunState
 
@@ -192,11 +191,7 @@ def title(goals: GoalSpace, z: Any) -> str:
 def skills(program: Program, run: RunState, count: int = 5, seconds: float = 4.0) -> Figure:
     """The slowest skill, the fastest, and those most different from them, over the first seconds of an episode."""
     key_goals, key_start = jax.random.split(run.key_evaluation)
-    if isinstance(program.goals, Discrete):
-        size = program.goals.dim
-        z = jnp.asarray(np.linspace(0, size - 1, min(size, CANDIDATES)).round().astype(np.int32))
-    else:
-        z = sample_goals(current(program.goals, run.learner.q), key_goals, CANDIDATES)
+    z = some_goals(program, run, CANDIDATES, key_goals)
     act = jax.jit(jax.vmap(lambda obs, z: program.act(run, obs, z)))
     steps = min(round(seconds / program.spec.seconds), program.spec.horizon)
     qpos = record(program.config, act, z, np.asarray(jax.random.key_data(key_start))[None], steps)

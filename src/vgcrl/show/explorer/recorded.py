@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs import gymnasium_film
-from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Discrete, current
-from vgcrl.show.acting import acting
+from vgcrl.objective.goals import Discrete
+from vgcrl.show.acting import acting, some_goals
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
 from vgcrl.training.program import Program, RunState, without
@@ -33,13 +31,6 @@ def _jpeg(picture: np.ndarray) -> str:
     image.thumbnail((WIDTH, WIDTH))
     image.save(buffer, "JPEG", quality=80)
     return base64.b64encode(buffer.getvalue()).decode()
-
-
-def _goals(program: Program, run: RunState) -> Any:
-    goals = program.goals
-    if isinstance(goals, Discrete):
-        return jnp.asarray(np.linspace(0, goals.dim - 1, min(goals.dim, GOALS)).round().astype(np.int32))
-    return sample_goals(current(goals, run.learner.q), run.key_evaluation, GOALS)
 
 
 def _label(program: Program, z: Any) -> str:
@@ -71,7 +62,7 @@ def episodes(program: Program, runs: RunState, noise: bool) -> list[Data]:
     run = jax.tree.map(lambda x: x[0], without(runs, "replay", "scene"))
     config, spec, act = program.config, program.spec, acting(program, run, noise)
     steps, env_arg, found = min(STEPS, config.horizon), config.env_arg or (), []
-    for z in _goals(program, run):
+    for z in some_goals(program, run, GOALS):
         frames, seen = record(config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]))
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]
