@@ -155,3 +155,11 @@ def test_nothing_stops_before_it_was_trained():
     stop = vgcrl.stop_when("lgr_s", at_most=5)
     assert stop({"step": 0, "mean": {"lgr_s": 1.0}}) is False
     assert stop({"step": 10, "mean": {"lgr_s": 1.0}}) is True
+
+
+def test_a_metric_that_an_environment_has_not_is_refused(tmp_path, capsys):
+    """Before anything is written."""
+    assert main(["train", "--stop-when", "coverage>=1", "--out", str(tmp_path / "run"), *flags()]) == 2
+    assert "--stop-when 'coverage' is unknown" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    one_line(lambda: vgcrl.stop_when("lgrz", at_least=1.0), "stop_when 'lgrz' is unknown", "did you mean")

@@ -80,6 +80,10 @@ BAD = {
     "unknown engine": (["train", "--engine", "brax"], "--engine 'brax'"),
     "engine that cannot": (["train", "--engine", "mjx"], "--engine mjx"),
     "more dimensions than can be": (["train", "--dims", "2147483647"], "--dims 2147483647"),
+    "metric of other environments": (
+        ["train", "--stop-when", "env_success>=1"],
+        "--stop-when 'env_success' is unknown",
+    ),
     "components of one": (["train", "--components", "3"], "--components does not apply to --posterior categorical"),
     "sigma of a network": (["train", "vgcrl", "--sigma", "2"], "--sigma does not apply to --posterior gaussian;"),
     "state of nothing": (["train", "--relabel-state", "later"], "--relabel-state does not apply without relabelling"),

@@ -223,6 +223,24 @@ def test_a_click_on_the_ground_steers_a_body_by_its_velocity(browser, tmp_path):
     assert browser.run("vgcrl.goals().current") == [1, 0]
 
 
+def test_steering_asks_for_no_velocity_that_was_not_trained(browser, tmp_path):
+    """Also: where nothing is known yet the page says so."""
+    show(browser, untrained(tmp_path, "gcrl", features="velocity", goal_range=(0.0, 1.0, -0.1, 0.1)))
+    for place, axis, value in (([-5, 0], 0, 0), ([9, 0], 0, 1), ([0, 9], 1, 0.1), ([0, -9], 1, -0.1)):
+        browser.run(f"(vgcrl.reset(0), vgcrl.goTo({place}))")
+        z = browser.run("vgcrl.goals().current")
+        assert z[axis] == pytest.approx(value, abs=0.05)
+        assert 0 <= z[0] <= 1
+        assert abs(z[1]) <= 0.1
+    browser.run("vgcrl.step(3)")
+    drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    browser.run(drawn)
+    assert browser.run("document.getElementById('value').textContent") != "–"
+    browser.run("vgcrl.reset(0)")
+    browser.run(drawn)
+    assert browser.run("document.getElementById('value').textContent") == "–"
+
+
 @pytest.mark.slow
 def test_two_bodies_side_by_side_pursue_the_same_goal(browser, tmp_path):
     show(browser, untrained(tmp_path, "gcrl", env="HalfCheetah", features="velocity"))

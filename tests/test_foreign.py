@@ -471,3 +471,10 @@ def test_an_environment_cannot_end_the_process_when_it_is_closed(monkeypatch):
     worlds = Foreign("test_foreign:Duck", 1, 1, horizon=6, workers=0)
     assert worlds.spec.action_dim == 2
     worlds.close()
+
+
+@pytest.mark.parametrize(("metadata", "seconds"), [({"render_fps": 20}, 0.05), ({"render_fps": 0}, 1.0), ({}, 1.0)])
+def test_a_step_takes_as_long_as_the_environment_draws(metadata, seconds):
+    env = gymnasium.make("MountainCarContinuous-v0").unwrapped
+    env.metadata = metadata
+    assert gymnasium_engine.describe(env, 5).seconds == seconds

@@ -8,6 +8,7 @@ from PIL import Image
 from scipy import stats
 
 import vgcrl
+from test_foreign import one_line
 from untrained import random_policies, untrained
 from vgcrl.cli import main
 from vgcrl.envs.contract import Env, Vectorised
@@ -161,6 +162,12 @@ def test_a_gpi_policy_draws_for_the_goal_it_chose():
     still = program.act(run, jnp.asarray(OBS), z, jnp.zeros(2))
     np.testing.assert_allclose(still, program.act(run, jnp.asarray(OBS), z), atol=1e-6)
     assert not np.allclose(program.act(run, jnp.asarray(OBS), z, jnp.ones(2)), still)
+
+
+@pytest.mark.parametrize("show", [vgcrl.explore, vgcrl.film])
+def test_noise_is_yes_or_no(show, tmp_path):
+    one_line(lambda: show("pointmass-diayn", noise="no", out=tmp_path / "a.html"), "noise is 'no'")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_path_is_of_one_episode():

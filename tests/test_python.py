@@ -4,14 +4,17 @@ import builtins
 import inspect
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
 import vgcrl
 from test_foreign import one_line
 from tiny import TINY
+from untrained import random_policies
 from vgcrl.training import history, run_folder
 from vgcrl.training.run_folder import Run, read_config
+from vgcrl.use.policy import policy_of
 
 pytestmark = pytest.mark.usefixtures("unrendered")
 
@@ -57,7 +60,7 @@ def test_batches_are_as_one_by_one(policy):
         (lambda p: p.act(np.zeros(4), goal_state=np.zeros((2, 4))), "2 goal states for one observation"),
         (lambda p: p.act(np.zeros((2, 3, 4)), z=0), "shape (2, 3, 4)"),
         (lambda p: p.act(np.zeros((0, 4)), z=0), "shape (0, 4)"),
-        (lambda p: p.act({"observation": np.zeros(4)}, z=0), "as the environment gives them"),
+        (lambda p: p.act({"observation": np.zeros(4)}, z=0), "this is no goal environment"),
     ],
 )
 def test_what_does_not_fit_is_told(policy, call, word):
@@ -136,3 +139,21 @@ def test_stopping_on_a_metric():
     assert vgcrl.stop_when("lgr_v", at_most=1.0)(record) is False
     one_line(lambda: vgcrl.stop_when("speed", at_least=1.0)(record), "'speed' is unknown", "F")
     one_line(lambda: vgcrl.stop_when("F"), "one bound")
+
+
+def test_an_environment_takes_its_own_options_only():
+    assert vgcrl.make("pointmass", dims=3).spec.obs_dim == 6
+    one_line(lambda: vgcrl.make("pointmass", hidden=(3,)), "make takes no hidden; valid for pointmass: ", "dims")
+    one_line(lambda: vgcrl.make("pointmass", method="gcrl"), "make takes no method")
+
+
+def test_a_target_state_is_the_goal_that_stands_for_it():
+    """Also where q sees an action: at rest in the target."""
+    program, runs = random_policies("infogail")
+    policy = policy_of(program, jax.tree.map(jax.numpy.asarray, runs), None)
+    targets = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    obs = np.zeros(4, np.float32)
+    assert len({int(policy.embed(x)) for x in targets}) > 1
+    for target in targets:
+        asked, meant = policy.act(obs, goal_state=target), policy.act(obs, z=policy.embed(target))
+        np.testing.assert_allclose(asked, meant, atol=1e-6)

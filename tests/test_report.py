@@ -1,11 +1,13 @@
 """What a report draws, from known numbers and of a run."""
 
+from urllib.parse import unquote
+
 import numpy as np
 import pytest
 
 from vgcrl.cli import main
 from vgcrl.show.figures import curves
-from vgcrl.show.report import Page, Section, markdown, svg
+from vgcrl.show.report import Page, Section, markdown, svg, watch
 from vgcrl.show.tables import Table
 
 
@@ -59,3 +61,11 @@ def test_evaluate_table_and_report(windy, capsys, tmp_path):
     assert "http" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     ).replace("https://matplotlib.org", "")
+
+
+def test_a_report_of_several_runs_links_to_the_page_of_each(tmp_path):
+    for name in ("one", "two's"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "explore.html").touch()
+        (section,) = watch(tmp_path / name, None, tmp_path / "one")
+        assert (tmp_path / "one" / unquote(section.link)).resolve() == tmp_path / name / "explore.html"

@@ -112,6 +112,8 @@ def test_which_way_is_better():
     assert not higher_is_better("lgr_v", [])
     discrete, continuous = (programs(Ask({"method": [m]}))["all"][1] for m in ("diayn", "vgcrl"))
     assert higher_is_better("lgr_z", [discrete])
+    with pytest.raises(UsageError, match="--optimise 'coverage' is unknown"):
+        higher_is_better("coverage", [discrete])
     assert not higher_is_better("lgr_z", [continuous])
     with pytest.raises(UsageError, match="higher is better for some"):
         higher_is_better("lgr_z", [discrete, continuous])

@@ -99,7 +99,7 @@ class Learner:
     def widen(self, config: Config, path: str, x: Array, wide: Array) -> Array:
         for axis in (axis for axis in range(1, x.ndim) if x.shape[axis] != wide.shape[axis]):
             low, high = jnp.split(x, [self.missing(x.shape[axis], config)], axis)
-            value = NEVER if x.ndim == 2 and path.startswith(".learner.q.") else 0.0  # the biases of q's last layer
+            value = NEVER if path.startswith(".learner.q.") and path.endswith(".bias") else 0.0  # of q's last layer
             shape = (*x.shape[:axis], wide.shape[axis] - x.shape[axis], *x.shape[axis + 1 :])
             x = jnp.concatenate([low, jnp.full(shape, value, x.dtype), high], axis)
         return x

@@ -219,7 +219,13 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     goal = _number(_several(float), "numbers separated by commas")
     made.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
     made.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
-    made.add_argument("--seconds", type=PARSERS[float], default=8.0, metavar="S", help="of simulated time [8]")
+    made.add_argument(
+        "--seconds",
+        type=PARSERS[float],
+        default=8.0,
+        metavar="S",
+        help="of simulated time, at most an episode where there is no robot [8]",
+    )
     _add_noise(made)
     made.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
     made.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")

@@ -150,14 +150,16 @@ def describe(env: Any, horizon: int) -> EnvSpec:
     above = np.where(np.isfinite(action_high), action_high - 2.0, -1.0)
     action_low = np.where(np.isfinite(action_low), action_low, above)
     action_high = np.where(np.isfinite(action_high), action_high, action_low + 2.0)
-    seconds = None
-    with contextlib.suppress(Exception):  # a property of the user's may fail
-        seconds = env.unwrapped.dt
+    seconds = 1.0
+    with contextlib.suppress(Exception):  # of the user's, either may fail
+        seconds = 1.0 / float(env.metadata["render_fps"])
+    with contextlib.suppress(Exception):
+        seconds = float(env.unwrapped.dt)
     return EnvSpec(
         obs_dim=low.size,
         action_dim=action_low.size,
         horizon=horizon,
-        seconds=float(seconds) if isinstance(seconds, float) else 1.0,
+        seconds=seconds if 0 < seconds < math.inf else 1.0,
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
         action_low=tuple(action_low.tolist()),

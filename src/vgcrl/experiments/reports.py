@@ -21,5 +21,6 @@ def report(*folders: str | Path, out: str | Path | None = None) -> Path:
     paths = [Path(folder) for folder in folders]
     if out is not None:
         check_page(Path(out))
-    pages = [(read_page if (path / "result.json").exists() else run_page)(path) for path in paths]
-    return write(pages, paths[0] / "report.html" if out is None else Path(out), follow=out is not None)
+    where = paths[0] / "report.html" if out is None else Path(out)
+    pages = [read_page(path) if (path / "result.json").exists() else run_page(path, where.parent) for path in paths]
+    return write(pages, where, follow=out is not None)

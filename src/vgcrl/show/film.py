@@ -2,6 +2,8 @@
 
 import io
 import math
+import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,7 +50,7 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
     """Goals as they are used inside: those given, or some that differ."""
     goals = program.goals
     if given is not None:
-        what = "--skills" if isinstance(goals, Discrete) else "--goal"
+        what = "--skills" if isinstance(goals, Discrete) else "--goal"  # which of the two this run takes
         each = list(given) if np.iterable(given) else []
         if not each:
             raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
@@ -248,7 +250,9 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
     env = read_config(folder).env
     rendered = find_renderer(env)
     if env in bodies.TASKS and not rendered:
-        say("no OpenGL renders here (EGL, OSMesa): bodies are drawn flat")
+        why = "no OpenGL renders here (EGL, OSMesa)"
+        late = "mujoco" in sys.modules and "MUJOCO_GL" not in os.environ
+        say(f"{'MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)' if late else why}: bodies are drawn flat")
     found = scenes(folder, ask._replace(rendered=rendered), say)
     return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 

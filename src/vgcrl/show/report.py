@@ -1,11 +1,14 @@
 """Results → one self-contained HTML file: no scripts, no network, readable on a phone; or Markdown."""
 
 import io
+import os
 import re
+import shlex
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import jax
 import jinja2
@@ -18,6 +21,7 @@ from vgcrl.show import figures, filmstrip
 from vgcrl.show.scales import explained, scales
 from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training import trainer
+from vgcrl.training.fields import flag
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
 
@@ -59,17 +63,20 @@ def svg(figure: Figure) -> str:
     return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
 
 
-def watch(folder: Path, program: Program) -> list[Section]:
+def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
     """Where the run can be seen moving: its page where there is one, else the command that makes it."""
-    if (folder / "explore.html").exists():
-        text = "Pick a goal and watch: explore.html, beside this report."
-        return [Section("Watch it", text, link="explore.html")]
+    page = folder / "explore.html"
+    if page.exists():
+        link = os.path.relpath(page.resolve(), beside.resolve())
+        return [Section("Watch it", f"Pick a goal and watch: {link}", link=quote(link))]
     if filmstrip.is_body(program):
-        return [Section("Watch it", f"`vgcrl explore {folder}` writes a page in which one picks a goal and watches.")]
+        command = f"vgcrl explore {shlex.quote(str(folder))}"
+        return [Section("Watch it", f"`{command}` writes a page in which one picks a goal and watches.")]
     return []
 
 
-def run_page(folder: Path) -> Page:
+def run_page(folder: Path, beside: Path | None = None) -> Page:
+    """Of a run, for a report that is written into the folder `beside`, the run's own unless told."""
     program, runs, counters = trainer.restore(folder, lambda text: None)
     config, lines = program.config, read_lines(folder / "metrics.jsonl", program.config.runs)
     if not lines:
@@ -77,18 +84,19 @@ def run_page(folder: Path) -> Page:
             f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
         )
     first = jax.tree.map(lambda x: x[0], runs)
-    known = scales(program)
+    known, setting = scales(program), "".join(f", {flag(k)} {config.settings[0][k]:g}" for k in config.swept)
+    shown_run = f"Seed {config.seed}{setting}"
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
     names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
     sections = [
         Section("What it reached", table=metrics_table(lines[-1]) if config.swept else explained(lines[-1], known)),
         Section("Learning curves", figure=svg(figures.curves(lines, names, known)), caption=CURVES),
-        *watch(folder, program),
+        *watch(folder, program, beside or folder),
     ]
     if figures.plane(program):
-        sections.append(Section("The arena", figure=svg(figures.arena(program, runs)), caption=f"Seed {config.seed}."))
+        sections.append(Section("The arena", figure=svg(figures.arena(program, runs)), caption=f"{shown_run}."))
     if filmstrip.is_body(program):
-        caption = f"Seed {config.seed}: of up to 50 skills the slowest, the fastest and some in between."
+        caption = f"{shown_run}: of up to 50 skills the slowest, the fastest and some in between."
         sections.append(Section("Skills", figure=svg(filmstrip.skills(program, first)), caption=caption))
     learned = lines[-1]["seeds"][0]["posterior"]
     if learned:

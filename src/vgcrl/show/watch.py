@@ -19,6 +19,8 @@ def _say(text: str) -> None:
 
 def _noise(folder: Path, asked: bool | None) -> bool:
     """As asked, else as the policy is meant to act, which is said where it is with noise."""
+    if asked not in (None, True, False):
+        raise UsageError(f"noise is {asked!r}; valid: True, False or None")
     if asked is None and meant_with_noise(folder):
         _say(f"{folder.name} acts with the noise of its training, as it is meant to; --noise no shows it without")
     return meant_with_noise(folder) if asked is None else asked

@@ -13,9 +13,16 @@ from vgcrl.envs.goal_envs import OWN_SUCCESS
 from vgcrl.measure.metrics import MOVING
 from vgcrl.measure.places import PLACES, arrivals, coverage
 from vgcrl.measure.statistics import interval
+from vgcrl.objective.types import EnvSpec
 from vgcrl.training.program import Program
 
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES, *OWN_SUCCESS)
+
+
+def measurable(spec: EnvSpec) -> tuple[str, ...]:
+    """Of SUMMARISED what an environment has; the rest stays null."""
+    without = (*(() if spec.velocity else MOVING), *(() if spec.place else PLACES), *(() if spec.goal else OWN_SUCCESS))
+    return tuple(name for name in SUMMARISED if name not in without)
 
 
 def hardware() -> str:

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any, Unpack
 
-from vgcrl.envs import gymnasium_engine, modules
+from vgcrl.envs import find, gymnasium_engine, modules
+from vgcrl.errors import UsageError
 from vgcrl.training import trainer
 from vgcrl.training.loop import Callback
 from vgcrl.training.resolve import resolve
@@ -23,7 +24,11 @@ def make(env: Any = "pointmass", *, env_kwargs: dict[str, Any] | None = None, **
     Examples:
         >>> env = vgcrl.make("windy-pointmass", dims=2, wind=(40, 0))
     """
-    config = resolve(to_options({"env": env, "env_kwargs": env_kwargs, **options}))
+    given = to_options({"env": env, "env_kwargs": env_kwargs, **options})
+    valid = ("env_kwargs", "env_arg", "engine", *find(given["env"]).options)
+    for name in (name for name in options if name not in valid):
+        raise UsageError(f"make takes no {name}; valid for {given['env']}: {', '.join(valid)}")
+    config = resolve(given)
     if config.native:
         return config.build_env()
     choices = config.horizon, bool(config.terminate), bool(config.positions), config.env_arg or ()

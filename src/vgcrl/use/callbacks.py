@@ -12,7 +12,7 @@ from vgcrl.errors import UsageError
 from vgcrl.training.config import Config
 from vgcrl.training.fields import one_of
 from vgcrl.training.loop import Callback, says_stop
-from vgcrl.training.summary import SUMMARISED
+from vgcrl.training.summary import SUMMARISED, measurable
 from vgcrl.use.wandb_log import WandbLog
 
 BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
@@ -24,6 +24,7 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
     Examples:
         >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
     """
+    one_of("stop_when", metric, SUMMARISED)
     if (at_least is None) == (at_most is None):
         raise UsageError("stop_when takes one bound; valid: at_least=... or at_most=...")
     bound = at_most if at_least is None else at_least
@@ -31,8 +32,6 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
         raise UsageError(f"stop_when: the bound {bound!r} is no number; valid: a number, e.g. at_least=0.95")
 
     def reached(record: dict[str, Any]) -> bool:
-        if metric not in record["mean"]:
-            raise UsageError(f"stop_when {metric!r} is unknown; valid: {', '.join(record['mean'])}")
         value = record["mean"][metric]
         if value is None or not record["step"]:
             return False
@@ -58,6 +57,11 @@ def stop_at(text: str) -> Callback:
     return stop_when(metric, at_least=value) if sign == ">=" else stop_when(metric, at_most=value)
 
 
+def metric_of(text: str) -> str:
+    """Of a bound that `stop_at` understands."""
+    return re.split("[<>]=", text)[0].strip()
+
+
 class Watch:
     """All that is asked of a run's evaluations, called at each with a record of its own; `stopped` once one of them has
     said so."""
@@ -79,6 +83,8 @@ def watching(
     if callback is not None and not callable(callback):
         raise UsageError(f"callback is a {type(callback).__name__}; valid: a function of an evaluation's record")
     asked = [x for x in (callback, None if stop is None else stop_at(stop)) if x is not None]
+    if stop is not None:
+        one_of("--stop-when", metric_of(stop), measurable(config().specification))
     if wandb is None:
         yield Watch(*asked)
         return

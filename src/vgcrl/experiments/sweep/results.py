@@ -18,7 +18,8 @@ from vgcrl.show.tables import Table, counted, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.components import goal_space
 from vgcrl.training.config import KNOBS, Config
-from vgcrl.training.fields import flag, spoken
+from vgcrl.training.fields import flag, one_of, spoken
+from vgcrl.training.summary import measurable
 
 LOWER = ("lgr_s", "lgr_v", "distance_left")  # metrics that are distances
 SHOWN = ("F", "lgr_z", "lgr_s", "lgr_v")
@@ -48,7 +49,9 @@ def settings(name: str, run: Path, options: Choices, metric: str) -> list[Settin
 
 
 def higher_is_better(metric: str, configs: list[Config]) -> bool:
-    """As far as all agree."""
+    """As far as all agree, and have it."""
+    for config in configs:
+        one_of("--optimise", metric, measurable(config.specification))
     if metric not in ("lgr_z", "lgr_z_steps"):
         return metric not in LOWER
     known = {type(goal_space(config)).lgr_best > 0 for config in configs}

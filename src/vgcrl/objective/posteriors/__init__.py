@@ -54,7 +54,7 @@ LINEAR = {
 _KINDS = {name: getattr(build, "keywords", {}) for name, build in POSTERIORS.items()}
 OPTIONS = {
     "sigma": tuple(name for name, kind in _KINDS.items() if kind.get("covariance") in ("fixed", "global")),
-    "components": ("gmm",),
+    "components": ("gmm", "dynamics"),
 }
 # Those of which nothing is learned.
 _NOTHING = {"mean": "identity", "covariance": "fixed"}

@@ -143,8 +143,9 @@ class PosteriorView(eqx.Module):
         return self.during(s, jnp.zeros(self.actions), s)
 
     def towards(self, s: Float[Array, " obs"], target: Float[Array, " obs"]) -> Distribution:
-        """Of a target state, seen from s: as if one step led there. The goal that stands for it is read off this."""
-        return self.during(s, jnp.zeros(self.actions), target)
+        """Of a target state, seen from s: as if one step led there; where q sees an action, at rest in the target. The
+        goal that stands for it is read off this."""
+        return self(target) if self.posterior_input == "action" else self.during(s, jnp.zeros(self.actions), target)
 
     def code(self, z: Shaped[Array, "*goal"]) -> Any:
         return self.q.code(z)

@@ -60,12 +60,25 @@ def render(run: Data) -> str:
 def fitting(run: Data, warn: Callable[[str], None]) -> str:
     """A page of at most `LARGEST` bytes; where that takes it, without the last seeds or recorded episodes."""
     page, world = render(run), run["world"]
-    several = run["policies"] or world["episodes"]
-    while len(page) > LARGEST and len(several) > 1:
-        warn(f"left out to keep the page below {LARGEST / 1e6:.0f} MB: {several[-1]['label']}")
-        several = several[:-1]
-        kept = {"policies": several} if run["policies"] else {"world": {**world, "episodes": several}}
-        page = render({**run, **kept})
+    every = run["policies"] or world["episodes"]
+
+    def first(count: int) -> str:
+        some = every[:count]
+        return render({**run, **({"policies": some} if run["policies"] else {"world": {**world, "episodes": some}})})
+
+    count = len(every)
+    if len(page) > LARGEST and count > 1:
+        alone = len(first(1))
+        each = (len(page) - alone) / (count - 1)
+        count = max(1, min(count - 1, 1 + int((LARGEST - alone) / each)))
+        page = first(count)
+    while len(page) > LARGEST and count > 1:
+        count -= 1
+        page = first(count)
+    if count < len(every):
+        left, last = every[count]["label"], every[-1]["label"]
+        many = left if count == len(every) - 1 else f"{left} to {last}"
+        warn(f"left out to keep the page below {LARGEST / 1e6:.0f} MB: {many}")
     return page
 
 

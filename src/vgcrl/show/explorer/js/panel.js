@@ -67,9 +67,8 @@ export function panel(show, say) {
     chosen.update(main.z, main.opinion);
     const aim = { goal: "", target: ", for a target state", steer: ", towards the place clicked" }[intent.kind];
     byId("goal").textContent = goalText(run, main.mind.goals, main.z) + aim;
-    if (!main.opinion) return;
-    byId("value").textContent = number(main.opinion.value);
-    byId("mode").textContent = goalText(run, main.mind.goals, main.opinion.mode);
+    byId("value").textContent = main.opinion ? number(main.opinion.value) : "–";
+    byId("mode").textContent = main.opinion ? goalText(run, main.mind.goals, main.opinion.mode) : "–";
     drawChart(byId("chart"), main.history, main.mind.best);
   }
   return { change, update };

@@ -43,7 +43,7 @@ export function policy(run, data) {
     // The goal that stands for a target state, seen from obs.
     aim: (obs, target) => {
       if (!q) throw new Error("this page does not know the posterior of this method, so a state cannot be a goal");
-      return goals.point(during(obs, still, target));
+      return goals.point(run.sees === "action" ? at(target) : during(obs, still, target));
     },
     // The goal that stands for a state alone.
     embed: (state) => goals.point(at(state)),

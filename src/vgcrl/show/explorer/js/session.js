@@ -60,7 +60,8 @@ export function session(run, simulate, onChange) {
     const away = intent.place.map((p, i) => p - here[i]).slice(0, goals.dim);
     const distance = Math.hypot(...away) + 1e-9;
     const speed = Math.min(limit, distance / EASE);
-    return away.map((a) => (a / distance) * speed);
+    const { low, high } = run.policies[who.index].goals; // it was trained for no others
+    return away.map((a, i) => Math.min(Math.max((a / distance) * speed, low[i]), high[i]));
   }
 
   const both = () => [main, rival].filter(Boolean);
@@ -85,7 +86,7 @@ export function session(run, simulate, onChange) {
     get intent() { return intent; },
     get goals() { return main.mind.goals; },
     both,
-    choose: (index) => { main = enter(index); onChange(); },
+    choose: (index) => { main = enter(index); if (rival) rival.reset(seed); onChange(); },
     compare: (index) => { rival = index === null ? null : enter(index); if (rival) self.reset(seed); onChange(); },
     setGoal: (z) => pursue({ kind: "goal", z: main.mind.goals.read(z) }),
     // `place` is where the state is, for drawing.

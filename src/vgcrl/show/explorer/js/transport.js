@@ -48,10 +48,11 @@ export function transport(show, view, say) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select")) return;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const skill = show.goals.kind === "discrete" && /^\d$/.test(event.key) ? Number(event.key) : null;
     if (skill !== null && skill < show.goals.size) show.setGoal(skill);
     else if (event.key === " " && event.target.closest("button")) return; // presses that button
-    else if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
+    else if (keys[key]) { keys[key](); event.preventDefault(); }
   });
   label();
   return { state, label, ...act };
