@@ -65,12 +65,12 @@ class Policy:
 
     def _joined(self, obs: dict[str, Any], goal: str = "achieved_goal") -> np.ndarray:
         """The observation of a goal environment as it is seen here, with one of its goals."""
-        if not self.spec.goal or not isinstance(obs, dict) or not {"observation", goal} <= obs.keys():
+        if not self.spec.goal:
+            what = "this is no goal environment: an observation is an array, and a goal is named"
+            raise ValueError(f"{what}; valid: act(obs, z=...) or act(obs, goal_state=...)")
+        if not isinstance(obs, dict) or not {"observation", goal} <= obs.keys():
             what = f"a dict with {', '.join(map(str, obs))}" if isinstance(obs, dict) else f"a {type(obs).__name__}"
-            valid = f"a dict with observation and {goal}, as a goal environment gives it"
-            if not self.spec.goal:
-                valid = "an array: act(obs, z=...) or act(obs, goal_state=...), this is no goal environment"
-            raise ValueError(f"the observation is {what}; valid: {valid}")
+            raise ValueError(f"the observation is {what}; valid: a dict with observation and {goal}")
         return np.concatenate([np.asarray(obs["observation"]), np.asarray(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
