@@ -141,8 +141,11 @@ def options_text(options: dict[str, Any]) -> str:
 def home(readme: str) -> str:
     """The README, with links as the site has them."""
     readme = re.sub(r"\]\(docs/", "](", readme)
-    fixed = {"CONTRIBUTING.md": "contributing.md", "examples/own_environment.py": "own-environment.md"}
-    fixed |= {"examples/tutorial.ipynb": "tutorial.md"}
+    fixed = {
+        "CONTRIBUTING.md": "contributing.md",
+        "examples/own_environment.py": "own-environment.md",
+        "examples/tutorial.ipynb": "tutorial.md",
+    }
     for old, new in fixed.items():
         readme = readme.replace(f"]({old})", f"]({new})")
     return readme.replace("[CITATION.cff](CITATION.cff)", "`CITATION.cff`")

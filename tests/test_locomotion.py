@@ -405,3 +405,10 @@ def test_mjx_missing_is_one_line(monkeypatch):
     assert mjx_engine.missing() == "mujoco.mjx"
     with pytest.raises(UsageError, match=r"^--engine mjx needs mujoco-mjx; valid: pip install .*\[mjx\]'$"):
         mjx_engine.build(bodies.TASKS["Ant"], COUNT, horizon=1000, physics="exact")
+
+
+def test_mjx_multiplies_in_single_precision():
+    """On GPUs the default is less."""
+    square = lambda x: x @ x  # noqa: E731
+    with mjx_engine.lenient():
+        assert "Precision.HIGHEST" in str(jax.make_jaxpr(square)(jax.numpy.ones((2, 2))))

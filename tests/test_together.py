@@ -5,6 +5,7 @@ import importlib.util
 import json
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -170,3 +171,12 @@ def test_what_was_trained_together_is_a_finished_run(tmp_path):
         assert restored.config.goal_dim == one.goal_dim
     again = together.summarise(restored, jax.device_get(restored.evaluate(runs, None)))
     assert again["mean"]["F"] == pytest.approx(lines[-1]["mean"]["F"], abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "value"), [("bias", together.NEVER), ("left", 0.0)])
+def test_only_biases_of_q_make_categories_impossible(name, value):
+    """The vector of spectral normalisation is as wide as the last layer too, and no logit."""
+    learner = SimpleNamespace(missing=lambda size, config: size)
+    x, wide = jax.numpy.ones((2, 3)), jax.numpy.ones((2, 5))
+    found = together.Learner.widen(learner, None, f".learner.q.q.net.layers[2].{name}", x, wide)
+    assert found.tolist() == [[1, 1, 1, value, value]] * 2

@@ -207,7 +207,8 @@ class Foreign:
         except (Exception, SystemExit) as error:
             what = f"{told(error)}{place_of(error)}"
             raise UsageError(f"--env {name} cannot be described: {what}; valid: one that can be reset") from error
-        _close(example)
+        finally:
+            _close(example)
         self.pool = Pool(name, options, runs * count, count, horizon, workers)
 
     def _joined(self, pieces: Any) -> Any:

@@ -57,8 +57,11 @@ def missing() -> str | None:
 @contextlib.contextmanager
 def lenient():
     """MJX relies on implicit promotion of types and ranks; its products are of single precision, on GPUs too."""
-    promotion = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
-    with promotion[0], promotion[1], jax.default_matmul_precision("highest"):
+    with (
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        jax.default_matmul_precision("highest"),
+    ):
         yield
 
 

@@ -2,8 +2,6 @@
 
 import io
 import math
-import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,7 +48,7 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
     """Goals as they are used inside: those given, or some that differ."""
     goals = program.goals
     if given is not None:
-        what = "--skills" if isinstance(goals, Discrete) else "--goal"  # which of the two this run takes
+        what = "--skills" if isinstance(goals, Discrete) else "--goal"
         each = list(given) if np.iterable(given) else []
         if not each:
             raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
@@ -250,9 +248,8 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
     env = read_config(folder).env
     rendered = find_renderer(env)
     if env in bodies.TASKS and not rendered:
-        why = "no OpenGL renders here (EGL, OSMesa)"
-        late = "mujoco" in sys.modules and "MUJOCO_GL" not in os.environ
-        say(f"{'MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)' if late else why}: bodies are drawn flat")
+        late = "MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)"
+        say(f"{late if panels.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: bodies are drawn flat")
     found = scenes(folder, ask._replace(rendered=rendered), say)
     return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 

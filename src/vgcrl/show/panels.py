@@ -25,14 +25,16 @@ PROBE = (
 )
 
 
-def choose_gl() -> bool:
-    """Whether MuJoCo can render here: tried in a process of its own, since a broken GL may end one.
+def too_late() -> bool:
+    """Whether MuJoCo, which reads which GL to use when it is imported, was imported without a choice."""
+    return "mujoco" in sys.modules and not os.environ.get("MUJOCO_GL")
 
-    MuJoCo reads which GL to use when it is imported; where it was before, only a choice of the user's counts.
-    """
-    asked = os.environ.get("MUJOCO_GL")
-    if "mujoco" in sys.modules and not asked:
+
+def choose_gl() -> bool:
+    """Whether MuJoCo can render here: tried in a process of its own, since a broken GL may end one."""
+    if too_late():
         return False
+    asked = os.environ.get("MUJOCO_GL")
     for name in [asked] if asked else ["egl", "osmesa"]:
         environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
         tried = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, timeout=600)

@@ -92,7 +92,7 @@ def spoken(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def words(name: str, value: Any) -> list[str]:
+def words_of(name: str, value: Any) -> list[str]:
     """An option as on the command line; one that is given again for each of several so."""
     again = {"env_arg": flag("env_arg"), "plugins": "--import"}.get(name)
     return [word for each in value or () for word in (again, each)] if again else [flag(name), spoken(value)]

@@ -10,7 +10,7 @@ from typing import Any
 from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
-from vgcrl.objective.posteriors import GIVEN, LINEAR, POSTERIORS
+from vgcrl.objective.posteriors import LINEAR, POSTERIORS, UNLEARNED
 from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification, with_range
@@ -205,7 +205,7 @@ def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tup
         raise UsageError(f"--posterior {posterior} needs pictures, {env} has numbers; valid: --env pixel-pointmass")
     if posterior.endswith("-conv") and indices != spec.features:
         raise UsageError(f"--posterior {posterior} sees the whole picture; valid: without --features")
-    if posterior in GIVEN and values["posterior_learning_rate"] != _posterior_rates(values, method):
+    if posterior in UNLEARNED and values["posterior_learning_rate"] != _posterior_rates(values, method):
         raise UsageError(
             f"--posterior-learning-rate does not apply to {name}, whose q is not learned; "
             "valid: without it, or a method such as agcrl"

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Real
@@ -40,14 +40,14 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
     return reached
 
 
-def stop_at(text: str) -> Callback:
-    """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it."""
+def stop_at(text: str, known: Sequence[str] = SUMMARISED) -> Callback:
+    """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it; `known` are the metrics there are."""
     found = BOUND.fullmatch(str(text))
     valid = "METRIC>=X or METRIC<=X, e.g. --stop-when 'lgr_z>=0.95'"
     if not found:
         raise UsageError(f"--stop-when {text!r} is not understood; valid: {valid}")
     metric, sign, bound = found.groups()
-    one_of("--stop-when", metric, SUMMARISED)
+    one_of("--stop-when", metric, known)
     try:
         value = float(bound)
         if math.isnan(value):
@@ -55,11 +55,6 @@ def stop_at(text: str) -> Callback:
     except ValueError:
         raise UsageError(f"--stop-when {text!r}: {bound!r} is no number; valid: {valid}") from None
     return stop_when(metric, at_least=value) if sign == ">=" else stop_when(metric, at_most=value)
-
-
-def metric_of(text: str) -> str:
-    """Of a bound that `stop_at` understands."""
-    return re.split("[<>]=", text)[0].strip()
 
 
 class Watch:
@@ -82,9 +77,8 @@ def watching(
     """What the options --stop-when and --wandb, and a callback from Python, ask for, while a run is trained."""
     if callback is not None and not callable(callback):
         raise UsageError(f"callback is a {type(callback).__name__}; valid: a function of an evaluation's record")
-    asked = [x for x in (callback, None if stop is None else stop_at(stop)) if x is not None]
-    if stop is not None:
-        one_of("--stop-when", metric_of(stop), measurable(config().specification))
+    bound = None if stop is None else stop_at(stop, measurable(config().specification))
+    asked = [x for x in (callback, bound) if x is not None]
     if wandb is None:
         yield Watch(*asked)
         return

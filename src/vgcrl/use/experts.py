@@ -25,7 +25,7 @@ from vgcrl.objective.goals import Box
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training import run_folder, summary, trainer
 from vgcrl.training.config import FIELDS, Config
-from vgcrl.training.fields import flag, words
+from vgcrl.training.fields import flag, words_of
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -60,7 +60,7 @@ def command(config: Config) -> str:
     usual = configuration(EXPERT | {"env": config.env, "steps": config.steps})
     names = [name for name in FIELDS if name not in FIXED]
     asked = {k: getattr(config, k) for k in names if k in ("env", "steps") or getattr(config, k) != getattr(usual, k)}
-    return shlex.join(["vgcrl", "experts", *(word for k, v in asked.items() for word in words(k, v))])
+    return shlex.join(["vgcrl", "experts", *(word for k, v in asked.items() for word in words_of(k, v))])
 
 
 def _ranges(config: Config) -> list[tuple[float, float]]:

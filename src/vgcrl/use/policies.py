@@ -17,7 +17,7 @@ from vgcrl.errors import UsageError, hint
 from vgcrl.files import atomic_write
 from vgcrl.training import policy_file, trainer
 from vgcrl.training.config import FIELDS, Config
-from vgcrl.training.fields import words
+from vgcrl.training.fields import words_of
 from vgcrl.training.logs import read_lines
 from vgcrl.training.options import Options
 from vgcrl.training.program import policy
@@ -74,7 +74,7 @@ def train_command(config: Config) -> str:
         usual = resolve(Options(method=config.method, **asked))
     rest = [name for name in FIELDS if name not in ("method", "engine", *asked)]
     asked |= {k: getattr(config, k) for k in rest if getattr(config, k) != getattr(usual, k)}
-    return shlex.join(["vgcrl", "train", config.method, *(word for k, v in asked.items() for word in words(k, v))])
+    return shlex.join(["vgcrl", "train", config.method, *(word for k, v in asked.items() for word in words_of(k, v))])
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, float]:

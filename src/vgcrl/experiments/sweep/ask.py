@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
-from vgcrl.training.fields import flag, kind_of, spoken
+from vgcrl.training.fields import flag, kind_of, spoken, words_of
 
 
 class Range(NamedTuple):
@@ -38,7 +38,11 @@ class Ask(NamedTuple):
         """As on the command line."""
         method = [spoken_values("method", self.options["method"])] if "method" in self.options else []
         others = {k: v for k, v in self.options.items() if k != "method"}
-        words = [word for k, v in others.items() for word in words_of(k, spoken_values(k, v), v)]
+        words = [
+            word
+            for k, v in others.items()
+            for word in (words_of(k, v[0]) if k == "env_arg" else [flag(k), spoken_values(k, v)])
+        ]
         words += [word for module in self.modules for word in ("--import", module)]
         words += ["--optimise", self.metric] if self.metric != "F" else []
         words += ["--trials", str(self.trials), "--search", self.search] if self.trials else []
@@ -53,11 +57,6 @@ def read_values(name: str, text: str, one: Callable[[str], Any]) -> list[Any] | 
             raise UsageError(f"{flag(name)} {text}: no range; valid: numbers LOW..HIGH, or values separated by commas")
         return Range(low, high)
     return [one(part) for part in text.split("," if joined_by_commas(name) else "/")]
-
-
-def words_of(name: str, text: str, values: Any) -> list[str]:
-    """An option on a command line; arguments of an environment, of which there is one set, each with its flag."""
-    return [word for each in values[0] for word in (flag(name), each)] if name == "env_arg" else [flag(name), text]
 
 
 def spoken_values(name: str, values: list[Any] | Range) -> str:

@@ -11,14 +11,14 @@ from matplotlib.ticker import EngFormatter
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import Outcome, conclude, logged, program_facts, started
 from vgcrl.experiments.scheduling import Say
-from vgcrl.experiments.sweep.ask import Ask, Choices, varied, words_of
+from vgcrl.experiments.sweep.ask import Ask, Choices, varied
 from vgcrl.show.figures import LABELS
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, counted, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.components import goal_space
 from vgcrl.training.config import KNOBS, Config
-from vgcrl.training.fields import flag, one_of, spoken
+from vgcrl.training.fields import flag, one_of, spoken, words_of
 from vgcrl.training.summary import measurable
 
 LOWER = ("lgr_s", "lgr_v", "distance_left")  # metrics that are distances
@@ -74,7 +74,7 @@ def best_command(best: Setting, ask: Ask) -> str:
     """`vgcrl train` with the values of one setting."""
     values = {k: v[0] for k, v in ask.options.items()} | best.values
     method = [str(values.pop("method"))] if "method" in values else []
-    words = [word for k, v in values.items() for word in words_of(k, spoken(v), [v])]
+    words = [word for k, v in values.items() for word in words_of(k, v)]
     words += [word for module in ask.modules for word in ("--import", module)]
     return shlex.join(["vgcrl", "train", *method, *words])
 

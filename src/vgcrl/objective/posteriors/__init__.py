@@ -58,13 +58,13 @@ OPTIONS = {
 }
 # Those of which nothing is learned.
 _NOTHING = {"mean": "identity", "covariance": "fixed"}
-GIVEN = tuple(name for name, kind in _KINDS.items() if kind.items() >= _NOTHING.items())
+UNLEARNED = tuple(name for name, kind in _KINDS.items() if kind.items() >= _NOTHING.items())
 
 __all__ = [
-    "GIVEN",
     "LINEAR",
     "OPTIONS",
     "POSTERIORS",
+    "UNLEARNED",
     "Build",
     "Distribution",
     "Posterior",
