@@ -13,8 +13,10 @@ import { number } from "vgcrl/words.js";
 
 const LATE = 0.1; // seconds: a browser that falls behind by more slows time down
 const AWAKE = 700; // milliseconds of drawing after something happened while time stands still
+const PANEL = 60; // milliseconds between updates of the panel while nothing is changed by hand
 
 let awake = 0;
+let changed = false; // since the last frame: the next one shows it, however soon or late it comes
 const wake = () => { awake = performance.now() + AWAKE; };
 ["pointerdown", "pointermove", "wheel", "keydown", "resize"].forEach((kind) => addEventListener(kind, wake, { passive: true, capture: true }));
 
@@ -69,13 +71,14 @@ function live(show, view, side, time) {
       for (; owed >= size; owed -= size) show.substep();
     }
     requestAnimationFrame(frame);
-    if (!time.state.playing && now > awake) return;
+    if (!time.state.playing && now > awake && !changed) return;
     view.draw(time.state.playing ? owed / size : 1);
-    if (now - shown > 60) {
+    if (changed || now - shown > PANEL) {
       side.update();
       status(show);
       shown = now;
     }
+    changed = false;
   };
   requestAnimationFrame(frame);
 }
@@ -130,7 +133,7 @@ async function start() {
   if (run.world.kind === "recorded") return recorded(run);
   const { simulate, look } = await worldOf(run);
   let [view, side] = [null, null];
-  const show = session(run, simulate, () => { wake(); view?.change(); side?.change(); });
+  const show = session(run, simulate, () => { changed = true; wake(); view?.change(); side?.change(); });
   view = look(show);
   side = panel(show, say);
   side.change();
