@@ -3,11 +3,13 @@
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import vgcrl
 from tiny import TINY
+from untrained import untrained
 from vgcrl.envs.pointmass import ARENA
 from vgcrl.objective.methods import METHODS
 from vgcrl.training import trainer
@@ -35,6 +37,25 @@ def test_policy_acts_for_a_state_and_for_a_goal(windy):
     np.testing.assert_allclose(policy.act(obs, z=z), action, atol=1e-5)
     other = vgcrl.load(windy, seed=1)
     assert not np.allclose(other.act(obs, goal_state=target), action)
+
+
+def test_a_policy_is_that_of_its_seed_and_setting(tmp_path):
+    """Of six runs, three settings of two seeds each, the weights of the run itself act."""
+    folder = untrained(tmp_path / "run", "vgcrl", spectral_norm=(1.0, 2.0, 3.0))
+    program, runs, _ = trainer.restore(folder, print)
+    obs, z = jnp.array([0.5, -0.2, 0.1, 0.3]), [0.3, -0.4]
+    each = [jax.tree.map(lambda x, i=i: x[i], runs) for i in range(6)]
+    expected = [program.act(run, obs, program.goals.read(z)) for run in each]
+    assert len({float(action[0]) for action in expected}) == 6
+    for index in range(6):
+        policy = vgcrl.load(folder, seed=index % 2, setting=index // 2)
+        assert np.allclose(policy.act(obs, z=z), expected[index], atol=1e-6)
+        assert policy.seed == index % 2
+    with pytest.raises(vgcrl.UsageError, match=r"3 settings, and none was chosen; valid: setting 0 \(spectral "):
+        vgcrl.load(folder)
+    for wrong in (3, -1, "0", 0.5):
+        with pytest.raises(vgcrl.UsageError, match=f"setting {wrong!r} is not in this run; valid: 0 .*, 2 "):
+            vgcrl.load(folder, setting=wrong)
 
 
 def test_policy_refuses_what_it_cannot_mean(windy):

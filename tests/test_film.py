@@ -11,6 +11,7 @@ import vgcrl
 from test_foreign import one_line
 from untrained import untrained
 from vgcrl.cli import main
+from vgcrl.show import film as films
 from vgcrl.show import panels
 from vgcrl.show.film import Request, _chosen, film
 from vgcrl.training import trainer
@@ -55,6 +56,22 @@ def test_a_film_is_whole_or_not_there(skills, tmp_path, capsys):
     assert precious.read_text() == "mine"
     assert main(["film", str(run), "--skills", "1", "--out", str(run / "film.gif")]) == 0  # where the user names it
     assert precious.read_bytes()[:3] == b"GIF"
+
+
+def test_of_several_settings_the_one_asked_for_is_filmed(tmp_path, capsys, monkeypatch):
+    """Four runs: two settings of two seeds each."""
+    run = untrained(tmp_path / "run", "diayn", horizon=20, spectral_norm=(1.0, 2.0))
+    filmed, chosen = [], films._planar
+    monkeypatch.setattr(films, "_planar", lambda *args: filmed.append(args[2]) or chosen(*args))
+    for asked in ([], ["--setting", "1"], ["--setting", "1", "--seed", "1"]):
+        assert main(["film", str(run), "--skills", "0", "--seconds", "0.2", *asked]) == 0
+    assert filmed == [0, 2, 3]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("filmed: ")]
+    assert told == ["filmed: spectral norm 1, the first setting; --setting 1 to 1 are the others"]
+    one_line(
+        lambda: vgcrl.film(run, setting=2),
+        "setting 2 is not in this run; valid: 0 (spectral norm 1), 1 (spectral norm 2)",
+    )
 
 
 def test_a_body_is_drawn_without_opengl_and_moves(body, tmp_path, monkeypatch):

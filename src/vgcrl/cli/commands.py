@@ -180,7 +180,8 @@ def _film(args: argparse.Namespace) -> int:
         raise UsageError("--skills and --goal exclude each other; valid: one of them")
     from vgcrl.show.watch import film
 
-    asked = {name: getattr(args, name) for name in ("out", "seconds", "seed", "tour", "noise", "tensorboard")}
+    names = ("out", "seconds", "seed", "setting", "tour", "noise", "tensorboard")
+    asked = {name: getattr(args, name) for name in names}
     print(f"film: {film(args.run, goals=args.skills if args.goal is None else args.goal, **asked)}")
     return 0
 

@@ -229,6 +229,7 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     _add_noise(made)
     made.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
     made.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
+    made.add_argument("--setting", type=int, metavar="K", help="where several were trained together, from 0 on [0]")
     made.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
 
 

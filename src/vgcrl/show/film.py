@@ -136,6 +136,7 @@ class Request(NamedTuple):
     given: Sequence[Any] | None = None  # goals; None: some that differ
     seconds: float = 8.0
     seed: int | None = None  # whose policy; None: the first
+    setting: int | None = None  # where several were trained, counted from 0; None: the first, which is said
     tour: bool = False  # one body pursues the goals one after the other
     rendered: bool = False  # by MuJoCo's renderer
     noise: bool = False  # act with that of training
@@ -156,12 +157,11 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     """Simulate the skills of one seed of a run."""
     program, runs, _ = trainer.restore(folder, say)
     config, given = program.config, ask.given
-    seed = config.seed if ask.seed is None else ask.seed
-    if not isinstance(seed, (int, np.integer)) or not config.seed <= seed < config.seed + config.seeds:
-        raise UsageError(
-            f"--seed {seed!r} is not in this run; valid: {config.seed} to {config.seed + config.seeds - 1}"
-        )
-    run = jax.tree.map(lambda x: x[seed - config.seed], without(runs, "replay", "scene"))
+    index = config.find_run(ask.seed, 0 if ask.setting is None else ask.setting)
+    if config.swept and ask.setting is None:
+        first, *others = config.setting_names
+        say(f"filmed: {first}, the first setting; --setting 1 to {len(others)} are the others")
+    run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
     z = _chosen(program, run, given)
     if config.env in bodies.TASKS:
         return _body(program, run, z, len(z) > FEW and given is None, ask)
@@ -170,7 +170,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
     if config.native:
         check_filmable(config)
-        return _planar(program, runs, seed - config.seed, z, ask)
+        return _planar(program, runs, index, z, ask)
     return _foreign(program, run, z[:FEW], ask)
 
 

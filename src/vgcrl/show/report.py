@@ -21,7 +21,6 @@ from vgcrl.show import figures, filmstrip
 from vgcrl.show.scales import explained, scales
 from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training import trainer
-from vgcrl.training.fields import flag
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
 
@@ -84,8 +83,7 @@ def run_page(folder: Path, beside: Path | None = None) -> Page:
             f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
         )
     first = jax.tree.map(lambda x: x[0], runs)
-    known, setting = scales(program), "".join(f", {flag(k)} {config.settings[0][k]:g}" for k in config.swept)
-    shown_run = f"Seed {config.seed}{setting}"
+    known, shown_run = scales(program), ", ".join(filter(None, (f"Seed {config.seed}", config.setting_names[0])))
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
     names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
     sections = [

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from vgcrl.envs import Engine, Env, HostEnvs, find, modules
 from vgcrl.envs.mjx_engine import PHYSICS
 from vgcrl.errors import UsageError
@@ -208,6 +210,25 @@ class Config:
     @property
     def swept(self) -> list[str]:
         return [k for k in KNOBS if len(getattr(self, k) or ()) > 1]
+
+    @property
+    def setting_names(self) -> list[str]:
+        """Each setting by the knobs in which they differ; empty where there is one."""
+        return [", ".join(f"{k.replace('_', ' ')} {values[k]:g}" for k in self.swept) for values in self.settings]
+
+    def find_run(self, seed: int | None = None, setting: int | None = None) -> int:
+        """Where among the runs that of a seed, the first unless told, and of a setting is. Settings are counted from 0;
+        where there are several one must be told."""
+        seed = self.seed if seed is None else seed
+        if not isinstance(seed, (int, np.integer)) or not self.seed <= seed < self.seed + self.seeds:
+            raise UsageError(f"seed {seed!r} is not in this run; valid: {self.seed} to {self.seed + self.seeds - 1}")
+        count = len(self.settings)
+        known = ", ".join(f"{i} ({name})" for i, name in enumerate(self.setting_names)) if self.swept else "0"
+        if setting is None and count > 1:
+            raise UsageError(f"this run trained {count} settings, and none was chosen; valid: setting {known}")
+        if setting is not None and (not isinstance(setting, (int, np.integer)) or not 0 <= setting < count):
+            raise UsageError(f"setting {setting!r} is not in this run; valid: {known}")
+        return (setting or 0) * self.seeds + int(seed) - self.seed
 
     @property
     def schedule(self) -> tuple[int, int]:

@@ -121,8 +121,9 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def load(run: str | Path, seed: int | None = None) -> Policy:
-    """The policy of one seed of a run directory (the first unless told).
+def load(run: str | Path, seed: int | None = None, setting: int | None = None) -> Policy:
+    """The policy of one seed of a run directory (the first unless told). Where several settings were trained together,
+    `setting` says which, counted from 0.
 
     `run` may also be the name of a policy that comes with the package: see `vgcrl list policies`. An environment of
     your own that is not installed is not imported because the run names it: import its module first.
@@ -134,4 +135,4 @@ def load(run: str | Path, seed: int | None = None) -> Policy:
     modules.import_plugins()
     folder = folder_of(run)
     program, runs, _ = trainer.restore(folder, _say)
-    return policy_of(program, runs, seed, meant_with_noise(folder))
+    return policy_of(program, runs, seed, setting, meant_with_noise(folder))

@@ -83,9 +83,10 @@ class CompiledTraining:
         out = jax.device_get(self._program.evaluate(state.runs, wanted, episodes))
         return summarise(self._program, out)
 
-    def policy(self, state: TrainingState, seed: int | None = None) -> Policy:
-        """The policy of one seed (the first unless told), to act with; it stays as it is when training goes on."""
-        return policy_of(self._program, state.runs, seed)
+    def policy(self, state: TrainingState, seed: int | None = None, setting: int | None = None) -> Policy:
+        """The policy of one seed (the first unless told) to act with, of the setting told where several are trained,
+        counted from 0; it stays as it is when training goes on."""
+        return policy_of(self._program, state.runs, seed, setting)
 
     def _remember(self, state: TrainingState) -> TrainingState:
         self._newest = None if self.config.native else state

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs.observations import to_numbers
-from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.training.program import Program, RunState, without
@@ -157,12 +156,8 @@ class Policy:
         return self.act(observation, goal_state=target, deterministic=deterministic, rng=rng), None
 
 
-def policy_of(program: Program, runs: RunState, seed: int | None, noise: bool = False) -> Policy:
-    """Of one seed of the runs, the first unless told."""
-    first, count = program.config.seed, program.config.seeds * len(program.config.settings)
-    seed = first if seed is None else seed
-    if not isinstance(seed, (int, np.integer)) or not first <= seed < first + program.config.seeds:
-        raise UsageError(f"seed {seed!r} is not in this run; valid: {first} to {first + program.config.seeds - 1}")
-    if count > program.config.seeds:
-        raise UsageError("this run trained several settings; valid: a run with one value per knob")
-    return Policy(program, runs, seed - first, noise)
+def policy_of(
+    program: Program, runs: RunState, seed: int | None, setting: int | None = None, noise: bool = False
+) -> Policy:
+    """Of one seed, the first unless told, and one setting, which must be told where there are several."""
+    return Policy(program, runs, program.config.find_run(seed, setting), noise)

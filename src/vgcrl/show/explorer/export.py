@@ -24,8 +24,7 @@ SHOWN = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)"}
 def _labels(program: Program) -> list[str]:
     config = program.config
     seeds = range(config.seed, config.seed + config.seeds)
-    knobs = [", ".join(f"{k.replace('_', ' ')} {setting[k]:g}" for k in config.swept) for setting in config.settings]
-    return [", ".join(filter(None, (f"seed {seed}", knob))) for knob in knobs for seed in seeds]
+    return [", ".join(filter(None, (f"seed {seed}", name))) for name in config.setting_names for seed in seeds]
 
 
 def _policy(program: Program, run: RunState, label: str, setting: dict[str, Any]) -> Data:
