@@ -14,40 +14,58 @@ TABLES = {
 }
 
 
-def rows(text):
-    return [line for line in text.splitlines() if line.startswith("|") and "±" in line]
+def lines_with_links():
+    """Rows and paragraphs of the README with the files of results they link to."""
+    for line in re.split(r"\n(?=\||\n)", README):
+        yield line, re.findall(r"\[([^]]+)\]\((results/[\w/.-]+)\)", line)
 
 
-def test_rows_of_the_readme_are_rows_of_the_reports():
-    generated = {row for path in ROOT.glob("results/*/README.md") for row in rows(path.read_text())}
-    assert generated
-    assert [row for row in rows(README) if row not in generated] == []
-
-
-def test_intervals_in_a_result_are_in_its_report():
+def test_intervals_are_in_the_report_that_stands_beside_them():
     found = 0
-    for text in re.findall(r"^- \[.*?(?=^- |^#|\Z)", README, re.M | re.S):
-        folder = re.search(r"\]\((results/\w+)\)", text)
-        intervals = re.findall(r"\d+\.\d+ ± \d+\.\d+", text)
-        if folder and intervals:
-            report = (ROOT / folder[1] / "README.md").read_text()
-            assert [x for x in intervals if x not in report] == [], folder[1]
-            found += len(intervals)
+    for line, links in lines_with_links():
+        intervals = re.findall(r"\d+\.\d+ ± \d+\.\d+", line)
+        reports = "".join((ROOT / path / "README.md").read_text() for _, path in links if (ROOT / path).is_dir())
+        assert [x for x in intervals if x not in reports] == [], line
+        found += len(intervals)
     assert found >= 3
 
 
+def numbers(x):
+    if isinstance(x, (int, float)):
+        return [x]
+    return [
+        n for each in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()) for n in numbers(each)
+    ]
+
+
+def test_numbers_that_link_to_a_file_are_in_it():
+    """Rounded: to whole numbers where none is smaller than 1, else to the digits that are given."""
+    found = 0
+    for _, links in lines_with_links():
+        for text, path in ((text, path) for text, path in links if path.endswith(".json")):
+            given = re.findall(r"\d[\d ]*(?:\.\d+)?(?!M)", text)
+            if re.fullmatch(r"[\d .]+(?:(?: to | and )[\d .]+)*(?: m)?", text):
+                known = numbers(json.loads((ROOT / path).read_text()))
+                for each in (x.replace(" ", "") for x in given):
+                    digits = len(each.partition(".")[2])
+                    assert any(round(x, digits) == float(each) for x in known), (each, path)
+                    found += 1
+    assert found >= 10
+
+
 def test_what_is_said_of_the_locomotion_tables():
+    words = " ".join(README.split())
     counts = {
         name: dict(zip((row[0] for row in rows), rows, strict=True)) for name, rows in against_the_paper().items()
     }
     better, equal, worse = (sum(int(each["LGR_v(s)"][i]) for each in counts.values()) for i in (1, 2, 3))
-    assert f"worse than the paper's in {worse} of the {better + equal + worse} rows that are judged" in README
+    assert f"worse than the paper's in {worse} of the {better + equal + worse} rows that are judged" in words
     known, goals = (sum(int(each[m][1]) + int(each[m][2]) for each in counts.values()) for m in ("F", "LGR(z)"))
-    assert f"F is better or equal in {known} of these rows, LGR(z) in {goals}." in README
+    assert f"F is better than the paper's or equal in {known} of them, LGR(z) in {goals}." in words
     programs = [cell for each in TABLES.values() for name, cell in each["programs"].items() if is_of_the_paper(name)]
     at_length = [cell for cell in programs if round(cell["steps"], -5) >= 10**7]
     long, every = (sum(len(cell["settings"]) for cell in some) for some in (at_length, programs))
-    assert f"{long} of {every} rows have 10M" in README
+    assert f"{long} of {every} rows have the paper's 10M steps" in words
 
 
 def against_the_paper():
