@@ -94,20 +94,21 @@ def test_only_a_posterior_of_transitions_aims_anew_at_every_step():
 
 def test_features_are_standardised_by_what_was_usual_at_first():
     random = np.random.default_rng(0)
-    mean, spread = np.array([1.0, -20.0, 0.3], np.float32), np.array([0.1, 8.0, 2.0], np.float32)
-    standardise = Standardiser.init(3)
+    mean = np.array([1.0, -20.0, 0.3, 1e4], np.float32)  # one of them, as of a map, is far from 0
+    spread = np.array([0.1, 8.0, 2.0, 1.0], np.float32)
+    standardise = Standardiser.init(4)
     follow = jax.jit(lambda s, batch: s.follow(batch))
     for _ in range(200):
-        standardise = follow(standardise, jnp.asarray(random.normal(mean, spread, (256, 3)), jnp.float32))
-    seen = jax.vmap(standardise)(jnp.asarray(random.normal(mean, spread, (5000, 3)), jnp.float32))
+        standardise = follow(standardise, jnp.asarray(random.normal(mean, spread, (256, 4)), jnp.float32))
+    seen = jax.vmap(standardise)(jnp.asarray(random.normal(mean, spread, (5000, 4)), jnp.float32))
     np.testing.assert_allclose(np.mean(seen, axis=0), 0, atol=0.05)
     np.testing.assert_allclose(np.std(seen, axis=0), 1, atol=0.05)
-    later = follow(standardise, jnp.full((256, 3), 1e3))
+    later = follow(standardise, jnp.full((256, 4), 1e3))
     np.testing.assert_array_equal(later.mean, standardise.mean)  # what is usual is known, and stays
 
 
 def test_both_states_of_a_transition_are_standardised():
-    shift = Standardiser(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 2.0, 3.0]) ** 2 + 4.0, jnp.zeros(()))
+    shift = Standardiser(jnp.array([1.0, 2.0, 3.0]), jnp.full(3, 4.0), jnp.zeros(()))
     _, plain = view("metra")
     _, standard = view("metra", shift)
     s, action, after = step()

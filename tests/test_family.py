@@ -10,7 +10,7 @@ from vgcrl.cli import main
 from vgcrl.envs import pixels, pointmass
 from vgcrl.objective.distributions import GoalAmongDecoys, Implied
 from vgcrl.objective.goals import Visited, current
-from vgcrl.objective.networks import Linear
+from vgcrl.objective.networks import Linear, Spectral
 from vgcrl.objective.pictures import Convolutions
 from vgcrl.objective.posteriors import POSTERIORS, Build, PosteriorView, Standardiser
 from vgcrl.objective.posteriors.nonparametric import MEMORY
@@ -106,6 +106,17 @@ def test_convolutions_are_convolutions(shape):
         return net(x.reshape(-1)), net.head(h[0].transpose(1, 2, 0).reshape(-1))
 
     np.testing.assert_allclose(*both(jnp.asarray(RNG.normal(size=shape), jnp.float32)), rtol=1e-4, atol=1e-5)
+
+
+def test_bounded_convolutions_stretch_no_picture():
+    """Patches overlap, so that a bound on the layer of patches alone would not do: blurring stretches the most."""
+
+    @jax.jit
+    def stretch(bound):
+        net = Convolutions.init(KEY, (8, 8, 2), 5, lambda w, b: Spectral.init(jnp.ones_like(w), b, bound=bound))
+        return jnp.linalg.norm(jax.jacobian(net)(jax.random.uniform(KEY, (8 * 8 * 2,))), 2)
+
+    assert 0.3 < stretch(1.0) <= 1.001
 
 
 def test_the_picture_shows_the_body_now_and_before():

@@ -187,6 +187,18 @@ def test_what_a_goal_environment_changes(command, monkeypatch):
     assert {name: x for name, x in here.items() if x != elsewhere[name]} == DIFFERENCES[command]
 
 
+@pytest.mark.parametrize(("goal_range", "sigma"), [((-0.6, 0.6), 0.1), ((-0.6, 0.6, -0.3, 0.3), 0.075)])
+def test_defaults_follow_the_range_that_is_asked_for(goal_range, sigma):
+    assert resolve(Options("gcrl", REACH, goal_range=goal_range)).sigma == sigma
+
+
+def test_defaults_of_goals_without_a_range_wait_for_one():
+    same_place = ("fixed=True",)
+    one_line(lambda: resolve(Options("gcrl", REACH, env_arg=same_place)), "has no known range")
+    config = resolve(Options("gcrl", REACH, env_arg=same_place, goal_range=(-1.2, 1.2)))
+    assert (config.sigma, config.reward) == (0.2, "progress")
+
+
 def test_a_row_with_another_posterior_leaves_out_those_that_it_cannot_use(monkeypatch):
     monkeypatch.setitem(METHODS, "mine", METHODS["gcrl"]._replace(posteriors=("state-fixed",)))
     assert resolve(Options("mine", REACH)).posterior == "state-fixed"

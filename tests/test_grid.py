@@ -253,6 +253,14 @@ def test_what_a_technique_changes_is_told_pair_by_pair():
     assert not comparison.changes("sn", entries([job], {"fake": cell}), True).rows
 
 
+@pytest.mark.parametrize(("failed", "sign"), [(0, ""), (1, " ▼")])
+def test_a_baseline_that_came_to_nothing_says_nothing_of_the_technique(failed, sign):
+    scores = [[0.1, 0.2, 0.3], [0.9, 0.9, 0.9]]
+    scores[failed][0] = np.nan
+    job, cell = fake([row(p_her=i) for i in (0, 1)], lgr_z=scores)
+    assert comparison.changes("p_her", entries([job], {"fake": cell}), True).rows[0][1] == f"nan ± nan{sign}"
+
+
 def test_a_claim_of_two_techniques_compares_both_with_neither():
     scores = {(0, 0): 0.1, (1, 0): 0.2, (0, 1): 0.4, (1, 1): 0.8}
     rows = [row(p_her=p_her, sn=sn, LGR_z=str(2 * z)) for (p_her, sn), z in scores.items()]

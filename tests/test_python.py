@@ -12,6 +12,7 @@ import vgcrl
 from test_foreign import one_line
 from tiny import TINY
 from untrained import random_policies
+from vgcrl.objective.methods import METHODS
 from vgcrl.training import history, run_folder
 from vgcrl.training.run_folder import Run, read_config
 from vgcrl.use.policy import policy_of
@@ -145,6 +146,14 @@ def test_an_environment_takes_its_own_options_only():
     assert vgcrl.make("pointmass", dims=3).spec.obs_dim == 6
     one_line(lambda: vgcrl.make("pointmass", hidden=(3,)), "make takes no hidden; valid for pointmass: ", "dims")
     one_line(lambda: vgcrl.make("pointmass", method="gcrl"), "make takes no method")
+
+
+@pytest.mark.parametrize("method", [name for name, row in METHODS.items() if row.posterior_input == "transition"])
+def test_where_q_sees_transitions_no_one_goal_stands_for_a_state(method):
+    policy = policy_of(*random_policies(method), None)
+    with pytest.raises(ValueError, match=f"q of {method} sees transitions.*valid: act\\(obs, goal_state=") as error:
+        policy.embed(np.ones(4, np.float32))
+    assert "\n" not in str(error.value)
 
 
 def test_a_target_state_is_the_goal_that_stands_for_it():

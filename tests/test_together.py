@@ -50,10 +50,11 @@ def leaves(tree):
 
 
 def test_programs_learn_in_one_call_where_categories_are_not_far_apart():
-    configs = [config("diayn", 40), config("diayn", 5), config("vgcrl", 2), config("diayn", 3)]
+    other = config("dads", 5, relabel="none", relabel_fraction=(0.0,))
+    configs = [config("diayn", 40), config("diayn", 5), config("vgcrl", 2), config("diayn", 3), other]
     groups = together.in_one_call([NativeProgram(each) for each in configs])
     found = [[(each.config.method, each.config.goal_dim) for each in group] for group in groups]
-    assert found == [[("vgcrl", 2)], [("diayn", 3), ("diayn", 5)], [("diayn", 40)]]
+    assert found == [[("vgcrl", 2)], [("dads", 5)], [("diayn", 3), ("diayn", 5)], [("diayn", 40)]]
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +122,17 @@ def test_an_episode_that_ends_early_begins_again_alone():
     np.testing.assert_array_equal((seen.obs == seen.next_obs).all(axis=-1), ~seen.terminal)
 
 
-def test_programs_that_differ_in_more_are_refused():
-    with pytest.raises(UsageError, match="differ in more"):
-        together.Together([config("diayn", 3), config("diayn", 5, updates_per_step=0.5)])
+@pytest.mark.parametrize(
+    ("flag", "more"),
+    [
+        ("--updates-per-step", {"updates_per_step": 0.5}),
+        ("--features", {"features": "2,3"}),
+        ("--discount", {"discount": 0.9}),
+    ],
+)
+def test_programs_that_differ_in_more_are_refused(flag, more):
+    with pytest.raises(UsageError, match=f"these programs differ in {flag}; valid: in --method, "):
+        together.Together([config("diayn", 3), config("diayn", 5, **more)])
 
 
 @pytest.mark.slow

@@ -35,8 +35,9 @@ from vgcrl.measure import target_states
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.types import Step
 from vgcrl.training import policy_file, program, trainer
-from vgcrl.training.config import Config
+from vgcrl.training.config import FIELDS, KNOBS, Config
 from vgcrl.training.devices import compiler_options
+from vgcrl.training.fields import flag
 from vgcrl.training.logs import append_line
 from vgcrl.training.loop import check_finite
 from vgcrl.training.native_program import NativeProgram
@@ -48,6 +49,7 @@ from vgcrl.training.summary import hardware, summarise, versions
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 NEVER = -1e9  # the logit of a category that is not used: its probability is 0, and so is every gradient
+VARIES = ("method", "goal_dim", "posterior", *KNOBS)  # between programs trained together
 WIDER = 5  # times as many categories as it uses a run may be given, so that not too much is computed for nothing
 ITERATIONS, SECONDS = 100, 20  # of one call, and between two lines of progress
 
@@ -139,11 +141,13 @@ class Learner:
 
 
 def in_one_call(programs: Sequence[NativeProgram]) -> list[list[NativeProgram]]:
-    """Programs with categories by their number, as long as none is much larger than the first; others alone."""
+    """Programs of one method with categories by their number, as long as none is much larger than the first; others
+    alone."""
     groups: list[list[NativeProgram]] = []
     with_categories = [each for each in programs if isinstance(each.goals, Discrete)]
-    for each in sorted(with_categories, key=lambda each: each.goals.dim):
-        if groups and each.goals.dim <= WIDER * groups[-1][0].goals.dim:
+    for each in sorted(with_categories, key=lambda each: (each.config.method, each.goals.dim)):
+        first = groups[-1][0] if groups else None
+        if first and each.config.method == first.config.method and each.goals.dim <= WIDER * first.goals.dim:
             groups[-1].append(each)
         else:
             groups.append([each])
@@ -158,9 +162,11 @@ class Together:
             raise UsageError(f"--engine {configs[0].engine} simulates on the host; valid: mjx, warp")
         programs = [NativeProgram(config) for config in configs]
         self.config, self.parts = configs[0], programs[0].parts
-        alike = [(each.spec, each.parts.collects, each.parts.updates) for each in programs]
-        if alike != alike[:1] * len(alike):
-            raise UsageError("these programs differ in more than goals and q; valid: those of one body")
+        differs = [name for name in FIELDS if name not in VARIES and len({getattr(x, name) for x in configs}) > 1]
+        if differs:
+            raise UsageError(
+                f"these programs differ in {flag(differs[0])}; valid: in {', '.join(map(flag, VARIES))} only"
+            )
         self.learners = [Learner(each) for each in in_one_call(programs)]
         self.runs = sum(config.runs for config in configs)
         self.envs = Vectorised(self.config.build_env(None, self.config.envs * self.runs), self.config.envs)

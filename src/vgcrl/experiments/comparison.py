@@ -181,7 +181,8 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
 
     def change(on: Entry, off: Entry, metric: str) -> list[str]:
         gain, paper = on.values(metric) - off.values(metric), (on.paper(metric), off.paper(metric))
-        sign = SIGNS[mark(gain, 0.0, rises(metric, higher), finest(on, metric, higher))]
+        known = bool(np.isfinite(off.values(metric)).all())  # else the technique is compared with nothing
+        sign = SIGNS[mark(gain, 0.0, rises(metric, higher), finest(on, metric, higher)) if known else UNJUDGED]
         theirs = "–" if paper[0] is None or paper[1] is None else f"{paper[0] - paper[1]:.3f}"
         return [with_interval(gain.mean(), interval(gain)) + sign, theirs]
 

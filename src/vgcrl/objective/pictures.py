@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Key
 
-from vgcrl.objective.networks import MLP, Linear, dense
+from vgcrl.objective.networks import MLP, Linear, Spectral, dense
 
 WIDTH = 64  # numbers that a picture becomes
 ENCODERS = ("mlp", "conv")  # how a network sees pictures: as numbers like others, or through convolutions
@@ -27,10 +27,17 @@ def _patches(picture: Float[Array, "height width channels"]) -> Float[Array, "ro
     return jnp.stack(nine, axis=-1).reshape(*nine[0].shape[:2], -1)
 
 
+def _share(layer: Any) -> Float[Array, ""] | float:
+    """Of its patches, that a layer is given."""
+    return jnp.where(jnp.isfinite(layer.bound), 0.5, 1.0) if isinstance(layer, Spectral) else 1.0
+
+
 class Convolutions(eqx.Module):
     """Pictures (height, width, channels), given flat: two strided 3×3 convolutions with ReLU, then a linear head.
 
-    A convolution is a linear layer on patches, so that whatever a layer can do, it can do here.
+    A convolution is a linear layer on patches, so that whatever a layer can do, it can do here. A pixel is in at
+    most four patches, which can double the norm; a bounded layer is given half of them, so that its bound holds for
+    the whole convolution.
     """
 
     layers: tuple[Any, ...]
@@ -48,7 +55,7 @@ class Convolutions(eqx.Module):
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         picture = x.reshape(self.shape)
         for layer in self.layers:
-            picture = jax.nn.relu(jax.vmap(jax.vmap(layer))(_patches(picture)))
+            picture = jax.nn.relu(jax.vmap(jax.vmap(layer))(_share(layer) * _patches(picture)))
         return self.head(picture.reshape(-1))
 
 

@@ -35,12 +35,12 @@ class Components(NamedTuple):
     updates: int
 
 
-def network(config: Config, spec: EnvSpec, goal_dim: int, width: int) -> Callable:
-    """What makes a network that sees `width` numbers, which may be pictures, and then a goal, which may be one too."""
+def network(config: Config, spec: EnvSpec, width: int, goal: bool = False) -> Callable:
+    """What makes a network that sees `width` numbers, which may be pictures, and then perhaps a goal, which is a
+    picture where goals are states."""
     if config.encoder != "conv":
         return MLP.init
-    size = math.prod(spec.image)
-    pictures = width // size + (goal_dim == size)
+    pictures = width // math.prod(spec.image) + (goal and METHODS[config.method].goal_dim is None)
     return partial(PictureMLP.init, shape=spec.image, pictures=pictures)
 
 
@@ -69,7 +69,7 @@ def build_components(config: Config) -> Components:
         scale=INPUTS[config.inputs],
         relative=features if config.relative_goals else (),
         unseen=spec.place if config.relative_goals else (),
-        network=network(config, spec, goals.dim, spec.obs_dim),
+        network=network(config, spec, spec.obs_dim, goal=True),
     )
     return Components(config, spec, features, goals, agent, *config.schedule)
 
@@ -83,7 +83,7 @@ def posterior(p: Components, key: Key[Array, ""], knobs: Knobs) -> PosteriorView
     layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
     seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}
     inputs = seen[METHODS[c.method].posterior_input]
-    net = network(c, p.spec, 0, len(p.features))
+    net = network(c, p.spec, len(p.features))
     facts = c.sigma, c.components, KAPPA, p.spec.image, p.goals.log_prob
     build = Build(inputs, c.goal_dim, c.hidden, layer, *facts, network=net)
     standard = Standardiser.init(len(p.features)) if c.posterior_features == "standard" else None

@@ -35,10 +35,12 @@ def resolve(given: Options) -> Config:
     env_options = _env_options(given, usual, always["env"], row, engine)
     values: Values = DEFAULTS | usual | dict(given) | env_options | {"engine": engine}
     spec = specification(values["env"], engine, **env_options)
-    values |= _goal_env_defaults(given, method, spec)
-    values = _method_defaults(values, method, spec) | values
     _check_goal_range(values, method)
-    spec = with_range(spec, feature_indices(values["features"], spec), values["goal_range"])
+    values = {"features": _default_features(method, spec, values["goal_range"] is not None)} | values
+    features = feature_indices(values["features"], spec)
+    spec = with_range(spec, features, values["goal_range"])
+    values |= _goal_env_defaults(given, method, spec, features)
+    values = _method_defaults(method, features) | values
     values = _learning_defaults(values, method, spec) | values
     values["encoder"] = _encoder(values, spec)
     _check_method(values, method, spec)
@@ -98,19 +100,19 @@ def _without_range(spec: EnvSpec, indices: tuple[int, ...]) -> list[int]:
     return [i for i in indices if not 0 < spec.high[i] - spec.low[i] < math.inf]
 
 
-def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> tuple[int, ...]:
+def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> str:
     """All that q may see; positions where goals are poses; velocities where goals need a range that is not known."""
-    if method.poses and spec.position:
-        return spec.position
     known = ranged or not _without_range(spec, spec.features)
-    return spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
+    indices = spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
+    return ",".join(map(str, (method.poses and spec.position) or indices))
 
 
-def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec) -> Values:
-    """Of the method in goal environments whose goals have a range, where they are not given."""
-    if not spec.goal or _without_range(spec, spec.goal):
+def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec, features: tuple[int, ...]) -> Values:
+    """Of the method in goal environments where goals, which are the features, have a range; those not given."""
+    if not spec.goal or _without_range(spec, features):
         return {}
-    usual = {name: x(spec) if callable(x) else x for name, x in method.of_goal_envs.items()}
+    pursued = spec._replace(goal=features)
+    usual = {name: x(pursued) if callable(x) else x for name, x in method.of_goal_envs.items()}
     return {name: x for name, x in _fitting(usual, given, method).items() if name not in given}
 
 
@@ -124,12 +126,9 @@ def _fitting(usual: Values, given: Options, method: Method) -> Values:
     return {name: x for name, x in usual.items() if name not in unfit}
 
 
-def _method_defaults(values: Values, method: Method, spec: EnvSpec) -> Values:
-    ranged = values["goal_range"] is not None
-    features = values.get("features", ",".join(map(str, _default_features(method, spec, ranged))))
+def _method_defaults(method: Method, features: tuple[int, ...]) -> Values:
     return {
-        "features": features,
-        "goal_dim": method.goal_dim or len(feature_indices(features, spec)),
+        "goal_dim": method.goal_dim or len(features),
         "posterior": method.posteriors[0],
         "relabel": method.relabel,
         "critic": method.critic,

@@ -10,6 +10,7 @@ import numpy as np
 from vgcrl.envs.observations import to_numbers
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
+from vgcrl.objective.methods import METHODS
 from vgcrl.training.program import Program, RunState, without
 
 
@@ -73,7 +74,14 @@ class Policy:
         return np.concatenate([np.asarray(obs["observation"]), np.asarray(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
-        """The goal that stands for a state: z = E[q(·|s)], for categories the mode; one for each of a batch."""
+        """The goal that stands for a state: z = E[q(·|s)], for categories the mode; one for each of a batch.
+
+        There is none where q sees transitions, as that of metra does: which goal leads to a state then depends on where
+        one is.
+        """
+        if METHODS[self.config.method].posterior_input == "transition":
+            what = f"q of {self.config.method} sees transitions, so no one goal stands for a state"
+            raise ValueError(f"{what}; valid: act(obs, goal_state=...), which finds the goal at every step")
         states = self._states("state", state)
         if states.ndim == 1:
             return np.asarray(self.goals.show(self._embed(jnp.asarray(states))))

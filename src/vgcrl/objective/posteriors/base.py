@@ -73,25 +73,33 @@ BATCHES = 200  # in which a standardiser learns what is usual: mostly of random 
 
 
 class Standardiser(eqx.Module):
-    """Numbers less their mean, in units of their spread, as both were in the first BATCHES batches."""
+    """Numbers less their mean, in units of their spread, as both were in the first BATCHES batches.
+
+    Batches are put together by their means and variances (Chan, Golub and LeVeque), since the difference of two large
+    mean squares would lose the variance of numbers that are far from 0.
+    """
 
     mean: Float[Array, " features"] = eqx.field(metadata=FIXED)
-    square: Float[Array, " features"] = eqx.field(metadata=FIXED)  # mean of squares
+    variance: Float[Array, " features"] = eqx.field(metadata=FIXED)
     count: Float[Array, ""] = eqx.field(metadata=FIXED)  # batches seen
 
     @staticmethod
     def init(width: int) -> "Standardiser":
         return Standardiser(jnp.zeros(width), jnp.ones(width), jnp.zeros(()))
 
+    @property
+    def spread(self) -> Float[Array, " features"]:
+        return jnp.sqrt(jnp.maximum(self.variance, 1e-6))
+
     def __call__(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
-        mean, square = stop_gradient((self.mean, self.square))
-        return (x - mean) / jnp.sqrt(jnp.maximum(square - mean**2, 1e-6))
+        mean, spread = stop_gradient((self.mean, self.spread))
+        return (x - mean) / spread
 
     def follow(self, batch: Float[Array, "batch features"]) -> "Standardiser":
         share = jnp.where(self.count < BATCHES, 1 / (self.count + 1), 0.0)
-        mean = self.mean + share * (jnp.mean(batch, axis=0) - self.mean)
-        square = self.square + share * (jnp.mean(batch**2, axis=0) - self.square)
-        return Standardiser(mean, square, self.count + 1)
+        shift = jnp.mean(batch, axis=0) - self.mean
+        variance = (1 - share) * self.variance + share * (jnp.var(batch, axis=0) + (1 - share) * shift**2)
+        return Standardiser(self.mean + share * shift, variance, self.count + 1)
 
 
 class PosteriorView(eqx.Module):

@@ -51,7 +51,8 @@ class Similarity(Plain):
         """A proposed state takes the place of one that has a nearer neighbour, at times of any; then new decoys."""
         key_proposed, key_places, key_ordinary, key_decoys = jax.random.split(key, 4)
         proposed = inputs[jax.random.randint(key_proposed, (PROPOSED,), 0, inputs.shape[0])]
-        places = jax.random.randint(key_places, (PROPOSED,), 0, MEMORY)
+        block = MEMORY // PROPOSED  # one place in each, so that no two states are put into one
+        places = jnp.arange(PROPOSED) * block + jax.random.randint(key_places, (PROPOSED,), 0, block)
         present = self.memory[places]
         own = jnp.arange(MEMORY)[None] == places[:, None]
         crowded = jnp.min(jnp.where(own, jnp.inf, _squares(present, self.memory)), axis=1)

@@ -113,8 +113,7 @@ def standardiser(x: Standardiser | None) -> list[Data] | None:
     """Mean and spread of the features, where q sees them less the one in units of the other."""
     if x is None:
         return None
-    mean, square = np.asarray(x.mean, np.float32), np.asarray(x.square, np.float32)
-    return [tensor(mean), tensor(np.sqrt(np.maximum(square - mean**2, np.float32(1e-6))))]
+    return [tensor(x.mean), tensor(x.spread)]
 
 
 def goal_space(goals: GoalSpace) -> Data:

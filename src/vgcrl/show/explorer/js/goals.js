@@ -1,5 +1,5 @@
 // Goal spaces: a row per kind, the same rows as GOALS of networks.py. A goal is carried in the coordinates used inside;
-// read and show translate from and to what a person writes.
+// read and show translate from and to what a person writes; sample takes a generator of random.js.
 import { rows, tensor } from "vgcrl/networks.js";
 
 const fits = (z, dim) => Array.isArray(z) && z.length === dim && z.every(Number.isFinite);
@@ -35,11 +35,11 @@ const GOALS = {
       return z;
     },
     point: (q) => q.mode(),
-    sample: (random) => Math.floor(random() * size),
+    sample: (random) => Math.floor(random.uniform() * size),
   }),
   box: (data) => {
     const { low, high } = data;
-    return { ...vectors(data), low, high, sample: (random) => low.map((a, i) => a + (high[i] - a) * random()) };
+    return { ...vectors(data), low, high, sample: (random) => low.map((a, i) => a + (high[i] - a) * random.uniform()) };
   },
   "tanh-box": (data) => {
     const space = vectors(data);
@@ -53,7 +53,7 @@ const GOALS = {
       read: (z) => space.read(z).map((v) => Math.atanh(inside(v))),
       logProb: (z) => z.reduce((total, u) => total + Math.log(2) - 2 * (Math.abs(u) + Math.log1p(Math.exp(-2 * Math.abs(u)))), 0),
       point: (q) => q.expect(Math.tanh).map((v) => Math.atanh(inside(v))),
-      sample: (random) => side(0).map(() => Math.atanh(inside(2 * random() - 1))),
+      sample: (random) => side(0).map(() => Math.atanh(inside(2 * random.uniform() - 1))),
     };
   },
   sphere: (data) => {
@@ -72,7 +72,7 @@ const GOALS = {
         const mean = q.expect((v) => v);
         return mean.map((v) => v / Math.max(Math.hypot(...mean), 1e-12));
       },
-      sample: (random) => unit(side(0).map(() => random() + random() + random() - 1.5)),
+      sample: (random) => unit(side(0).map(random.normal)),
     };
   },
   normals: (data) => {
@@ -88,7 +88,7 @@ const GOALS = {
         const length = Math.max(Math.hypot(...mean), 1e-12);
         return mean.map((v) => (Math.sqrt(data.dim) * v) / length);
       },
-      sample: (random) => side(0).map(() => 2 * (random() + random() + random() - 1.5)),
+      sample: (random) => side(0).map(random.normal),
     };
   },
   visited: (data) => {
@@ -99,7 +99,7 @@ const GOALS = {
       low: ends(Math.min),
       high: ends(Math.max),
       point: (q) => q.mode(),
-      sample: (random) => memory[Math.floor(random() * memory.length)],
+      sample: (random) => memory[Math.floor(random.uniform() * memory.length)],
     };
   },
 };

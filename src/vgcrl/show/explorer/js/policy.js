@@ -45,8 +45,11 @@ export function policy(run, data) {
       if (!q) throw new Error("this page does not know the posterior of this method, so a state cannot be a goal");
       return goals.point(run.sees === "action" ? at(target) : during(obs, still, target));
     },
-    // The goal that stands for a state alone.
-    embed: (state) => goals.point(at(state)),
+    // The goal that stands for a state alone; where q sees transitions there is none.
+    embed: (state) => {
+      if (run.sees === "transition") throw new Error("q sees transitions here, so no one goal stands for a state; valid: vgcrl.setTarget(state)");
+      return goals.point(at(state));
+    },
     // Whether the goal of a target changes on the way: where q sees transitions.
     aimsAnew: run.sees === "transition",
     // Where log q − log p has an upper end.

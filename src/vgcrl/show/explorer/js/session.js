@@ -134,7 +134,7 @@ export function session(run, simulate, onChange) {
 // What is pursued when the page opens: for velocities straight ahead, else something off the middle.
 function firstGoal({ meaning, goals }, space) {
   if (space.kind === "discrete") return 0;
-  if (space.kind === "visited") return space.sample(() => 0.5);
+  if (space.kind === "visited") return space.sample({ uniform: () => 0.5 });
   const middle = space.low.map((a, i) => (a + space.high[i]) / 2);
   const share = meaning === "velocity" ? 0.5 : 0.6;
   return space.read(middle.map((m, i) => (i === 0 ? m + share * (space.high[0] - m) : m)));

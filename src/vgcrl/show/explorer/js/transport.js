@@ -1,7 +1,9 @@
 // Time: play, pause, one step, slower and faster, from the beginning; by buttons and by keys.
 import { byId } from "vgcrl/dom.js";
+import { generator } from "vgcrl/random.js";
 
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
+const random = generator(Math.random() * 2 ** 32);
 
 export function transport(show, view, say) {
   const state = { playing: true, speed: 1 };
@@ -30,7 +32,7 @@ export function transport(show, view, say) {
     another: (by) => {
       const { goals, main } = show;
       if (goals.kind === "discrete") show.setGoal((main.z + by + goals.size) % goals.size);
-      else show.setGoal(goals.show(goals.sample(Math.random)));
+      else show.setGoal(goals.show(goals.sample(random)));
     },
   };
   const keys = {
