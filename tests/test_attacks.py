@@ -278,6 +278,25 @@ def test_a_run_that_is_not_trained_on_keeps_its_configuration(damage, run, capsy
     assert (run / "config.json").read_text() == before
 
 
+def test_a_run_whose_states_were_removed_is_not_begun_anew(run, capsys):
+    shutil.rmtree(run / "checkpoints")
+    (run / "policy.safetensors").unlink()
+    before = (run / "metrics.jsonl").read_bytes()
+    assert "metrics.jsonl of step 320 is here, but no checkpoint" in refused(capsys, "resume", run)
+    assert (run / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_policy_of_the_first_step_is_one(run, program):
+    """Nothing else was saved before the disk was full, say."""
+    shutil.rmtree(run / "checkpoints")
+    state = trainer.policy(program.config, program.init())
+    policy_file.save(run, 0, state, COUNTERS, config=program.config.to_json())
+    _, runs, counters = trainer.restore(run, print)
+    assert counters["step"] == 0
+    actor = runs.learner.agent.actor.layers[0].weight
+    np.testing.assert_array_equal(actor, state.learner.agent.actor.layers[0].weight)
+
+
 @pytest.mark.parametrize("command", ["report", "resume"])
 def test_evaluations_of_another_run_are_noticed(command, run, capsys):
     lines = read_lines(run / "metrics.jsonl")
@@ -400,7 +419,7 @@ def test_a_state_of_other_shapes_is_refused(run, program):
     header = {"layout": str(checkpoint.LAYOUT), "counters": counters, "config": program.config.to_json()}
     save_file(arrays, path / "state.safetensors", header)
     (path / "sha256").write_text(checkpoint.checksum(path / "state.safetensors"))
-    with pytest.raises(UsageError, match=r"not what config.json describes"):
+    with pytest.raises(UsageError, match=r"is not as this version and config.json have it"):
         checkpoint.read(path, program.shapes(), program.config.to_json(), print)
 
 

@@ -15,13 +15,14 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tiny import flags
+from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.envs import ENVS
 from vgcrl.errors import install
 from vgcrl.files import atomic_write
 from vgcrl.measure import target_states
 from vgcrl.objective.methods import METHODS
-from vgcrl.training import checkpoint, policy_file, trainer
+from vgcrl.training import checkpoint, policy_file, run_folder, trainer
 from vgcrl.training.program import policy
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -119,6 +120,10 @@ BAD = {
     "unknown physics": (["train", "--env", "Ant", "--physics", "quick"], "--physics 'quick'"),
     "runs beyond count": (["bench", "--runs", "1,99999999"], "--runs 99999999 is out of range"),
     "one skill to time": (["bench", "--goal-dim", "10,1"], "--goal-dim 1 cannot serve diayn"),
+    "a maze that is not installed": (
+        ["train", "gcrl", "--env", "PointMaze_UMaze-v99"],
+        "comes with gymnasium-robotics: pip install",
+    ),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }
 
@@ -134,6 +139,19 @@ def test_bad_input(case, capsys, tmp_path, monkeypatch):
     assert expected in err
     assert "valid" in err
     assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+def test_each_setting_ends_with_a_line_of_its_own(tmp_path, monkeypatch, capsys):
+    folder = untrained(tmp_path / "run", "diayn", spectral_norm=(0.0, 2.0))
+    last = {"step": 640, "mean": {"F": 1.5}, "settings": [{"mean": {"F": 1.0}}, {"mean": {"F": 2.0, "lgr_z": 0.5}}]}
+    run = run_folder.Run(folder, run_folder.read_config(folder), last, interrupted=True)
+    monkeypatch.setattr(trainer, "start", lambda *_, **__: run)
+    assert main(["train"]) == 130
+    said = capsys.readouterr().err.splitlines()
+    assert said[:2] == [
+        "spectral norm 0: F 1.000  after 640 steps",
+        "spectral norm 2: F 2.000  LGR(z) 0.500  after 640 steps",
+    ]
 
 
 def test_occupied_directory_is_left_alone(tmp_path, capsys):

@@ -1,6 +1,9 @@
 """Films of skills: how many frames, which goals, and what cannot be filmed."""
 
+import os
 import shutil
+import sys
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -11,8 +14,10 @@ import vgcrl
 from test_foreign import one_line
 from untrained import untrained
 from vgcrl.cli import main
+from vgcrl.envs import gl, gymnasium_film
+from vgcrl.show import figures, panels
 from vgcrl.show import film as films
-from vgcrl.show import panels
+from vgcrl.show.explorer import recorded
 from vgcrl.show.film import Request, _chosen, film
 from vgcrl.training import trainer
 from vgcrl.training.run_folder import read_config
@@ -75,7 +80,7 @@ def test_of_several_settings_the_one_asked_for_is_filmed(tmp_path, capsys, monke
 
 
 def test_a_body_is_drawn_without_opengl_and_moves(body, tmp_path, monkeypatch):
-    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    monkeypatch.setattr(gl, "choose_gl", lambda: False)
     said = []
     path = film(body, tmp_path / "film.png", Request([(1.0,), (-1.0,)], seconds=0.5), said.append)
     with Image.open(path) as found:
@@ -88,13 +93,13 @@ def test_a_body_is_drawn_without_opengl_and_moves(body, tmp_path, monkeypatch):
 
 def test_an_mp4_is_a_film(body, tmp_path, monkeypatch):
     pytest.importorskip("imageio_ffmpeg")
-    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    monkeypatch.setattr(gl, "choose_gl", lambda: False)
     path = film(body, tmp_path / "film.mp4", Request([(1.0,)], seconds=0.5), print)
     assert path.read_bytes()[4:8] == b"ftyp"
 
 
 def test_on_a_tour_one_body_pursues_all_goals(body, tmp_path, monkeypatch):
-    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    monkeypatch.setattr(gl, "choose_gl", lambda: False)
     path = film(body, tmp_path / "tour.gif", Request([(1.0,), (-1.0,)], seconds=0.5, tour=True), print)
     with Image.open(path) as found:
         assert found.width == panels.WIDTH
@@ -140,6 +145,48 @@ def test_goals_are_a_list_of_some(skills, body, goals, tmp_path):
         valid = "valid: a list of goals of this run"
         one_line(lambda run=run: vgcrl.film(run, goals=goals, out=tmp_path / "film.png"), what, repr(goals), valid)
     assert not list(tmp_path.iterdir())
+
+
+def test_skills_and_goals_are_not_taken_for_each_other(skills, body, tmp_path):
+    for run, goals, words in (
+        (skills, [(1.0, 2.0)], ("--goal (1.0, 2.0) is no goal of this diayn run", "valid: --skills from 0 to 9")),
+        (body, [3], ("--skills 3 is no goal of this gcrl run", "valid: --goal with 1 number")),
+    ):
+        one_line(lambda run=run, goals=goals: vgcrl.film(run, goals=goals, out=tmp_path / "film.png"), *words)
+
+
+def test_a_skill_has_one_colour_in_label_and_picture(skills, tmp_path):
+    """That of the report and the page."""
+    film(skills, tmp_path / "film.png", Request([7], seconds=0.2), print)
+    with Image.open(tmp_path / "film.png") as found:
+        pixels = np.asarray(found.convert("RGB"), float)
+    hue = 255 * figures.palette(10)[7][:3]
+    near = np.abs(pixels - hue).max(axis=-1) < 3
+    assert near[:34, : panels.WIDTH].any()
+    assert near[34:, : panels.WIDTH].any()
+
+
+@pytest.mark.parametrize(("works", "display", "chosen"), [(False, "", "off"), (True, "", "egl"), (False, ":0", None)])
+def test_gymnasium_is_told_what_to_render_with(works, display, chosen, monkeypatch):
+    for name, value in (("MUJOCO_GL", ""), ("WAYLAND_DISPLAY", ""), ("DISPLAY", display), ("PYOPENGL_PLATFORM", "")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    monkeypatch.setattr(gl.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0 if works else 1))
+    gl.choose_for_gymnasium()
+    assert (os.environ["MUJOCO_GL"] or None) == chosen
+
+
+def test_what_does_not_draw_itself_is_asked_once(tmp_path, monkeypatch):
+    asked = []
+
+    def fails(*_):
+        asked.append(1)
+        raise gymnasium_film.NoPictures("it is broken")
+
+    monkeypatch.setattr(gymnasium_film, "filmed", fails)
+    program, runs, _ = trainer.restore(untrained(tmp_path, "diayn", env="Pendulum-v1", goal_dim=3), print)
+    found = recorded.episodes(program, runs, noise=False)
+    assert (len(found), len(asked), found[2]["pictures"]) == (3, 1, [])
 
 
 def test_a_goal_that_it_was_not_trained_for_is_one_line(tmp_path, capsys):

@@ -128,8 +128,10 @@ def test_what_is_shown_can_be_read(name):
     np.testing.assert_allclose(SPACES[name].read(seen(name)["show"][7]), seen(name)["z"][7], rtol=1e-4, atol=1e-6)
 
 
-def test_sphere_reads_a_direction_of_any_length():
-    np.testing.assert_allclose(Sphere(4).read((0.0, 3.0, 0.0, -4.0)), (0.0, 0.6, 0.0, -0.8), atol=1e-6)
+@pytest.mark.parametrize("length", [5.0, 1e-30, 1e30])
+def test_sphere_reads_a_direction_of_any_length(length):
+    z = (0.0, 0.6 * length, 0.0, -0.8 * length)
+    np.testing.assert_allclose(Sphere(4).read(z), (0.0, 0.6, 0.0, -0.8), atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in REFUSED.items() for v in values] + UNREFUSED)

@@ -11,6 +11,7 @@ import vgcrl
 from test_foreign import one_line
 from untrained import random_policies, untrained
 from vgcrl.cli import main
+from vgcrl.envs import gl
 from vgcrl.envs.contract import Env, Vectorised
 from vgcrl.measure.rollout import draw_noise, trajectories
 from vgcrl.objective.agents.sac import LOG_STD_RANGE
@@ -77,6 +78,7 @@ def test_choices_are_samples_of_the_softmax(tmp_path):
     share = jax.nn.softmax(actor(jnp.concatenate([obs, jax.nn.one_hot(1, 3)])))[1]
     chosen = policy.act(np.repeat(obs[None], 4000, axis=0), z=1, deterministic=False, rng=np.random.default_rng(0))
     assert chosen.mean() == pytest.approx(float(share), abs=4 * 0.5 / 4000**0.5)
+    assert policy.act(obs, z=1) in {0: "left", 1: "right"}  # a number, as tables of an environment ask for
 
 
 def test_episodes_are_given_the_noise_drawn_for_them():
@@ -128,7 +130,7 @@ def pixels(path):
 
 
 def test_films_with_noise_differ_and_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    monkeypatch.setattr(gl, "choose_gl", lambda: False)
     folder = untrained(tmp_path / "run", "gcrl", env="HalfCheetah", features="velocity")
     made = [
         vgcrl.film(folder, out=tmp_path / f"{i}.png", goals=[(1.0,)], seconds=0.5, noise=noise)
@@ -144,7 +146,7 @@ def test_films_with_noise_differ_and_say_so(tmp_path, monkeypatch):
 
 
 def test_a_policy_is_shown_as_it_is_meant(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(panels, "choose_gl", lambda: False)
+    monkeypatch.setattr(gl, "choose_gl", lambda: False)
     monkeypatch.chdir(tmp_path)
     assert vgcrl.load("ant-place").noise
     assert not vgcrl.load("pointmass-diayn").noise

@@ -28,6 +28,15 @@ def test_the_middle_of_the_arena_is_nearer_to_targets_than_another_start(program
     assert value == pytest.approx(2 * 3.0**2 / 12, rel=0.05)
 
 
+def test_targets_behind_a_projection_are_known(tmp_path):
+    folder = untrained(tmp_path, "lingcrl", env="projected-pointmass", projection_dim=3, projection_seed=(4,))
+    program = trainer.restore(folder, print)[0]
+    w = np.array(program.spec.facts["projection"])
+    value, name = middle_or_still(program, slice(None))
+    assert name == "always ending in the middle"
+    assert value == pytest.approx(np.sum(w**2) * 3.0**2 / 12, rel=0.1)
+
+
 @pytest.mark.parametrize(("goals", "expected"), [(cube(3), 1 / 3), (TanhBox(2), 1 / 3), (Sphere(2), 1.0)])
 def test_a_q_that_knows_nothing_misses_by_the_variance_of_the_prior(goals, expected):
     assert variance(goals) == pytest.approx(expected)

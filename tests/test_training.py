@@ -378,3 +378,11 @@ def test_a_folder_of_its_own(tmp_path, monkeypatch):
     taken = [run_folder.fresh_folder(config) for _ in range(3)]
     assert [str(p) for p in taken] == ["runs/diayn-pointmass", "runs/diayn-pointmass-2", "runs/diayn-pointmass-3"]
     assert all(p.is_dir() for p in taken)
+
+
+def test_a_run_whose_usual_folder_is_taken_says_where_it_is(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trainer, "train_loop", lambda *_: None)
+    for said in ("", "runs/diayn-pointmass is taken: this run is runs/diayn-pointmass-2\n"):
+        trainer.start(Options(**TINY), None)
+        assert capsys.readouterr().err == said

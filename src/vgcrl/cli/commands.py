@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # what takes JAX is imported where it is used, so that --help
 
 from vgcrl.cli.parser import LISTED, PARSERS, SEARCHES, parser_of
 
+REACHED = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
+
 
 @contextmanager
 def _executor(args: argparse.Namespace) -> Generator[Any]:
@@ -43,10 +45,10 @@ def say(text: str) -> None:
 
 def _finish(run: Any, enough: bool, film: bool) -> int:
     """What was reached; `enough` where it was stopped because that was what was asked for; a film where asked."""
-    mean = run.last.get("mean", {})
-    names = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "env success": "env_success"}
-    shown = (f"{label} {mean[name]:.3f}" for label, name in names.items() if mean.get(name) is not None)
-    say(f"{'  '.join(shown)}  after {run.last['step']:,} steps")
+    for name, group in zip(run.config.setting_names, run.last.get("settings", [run.last]), strict=True):
+        mean = group.get("mean", {})
+        shown = (f"{label} {mean[key]:.3f}" for label, key in REACHED.items() if mean.get(key) is not None)
+        say(f"{name}{': ' if name else ''}{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
         why = ", as --stop-when asks" if enough else ""
         say(f"stopped and saved{why}; continue with: vgcrl resume {shlex.quote(str(run.dir))}")

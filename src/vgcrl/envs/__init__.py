@@ -19,6 +19,7 @@ from vgcrl.envs import (
     warp_engine,
 )
 from vgcrl.envs.contract import Broken, Env, HostEnvs, Vectorised, cores
+from vgcrl.envs.modules import hint_of_robotics
 from vgcrl.errors import UsageError, hint
 
 
@@ -151,7 +152,7 @@ def find(name: str) -> EnvRow:
     if name.startswith(own.LOCAL):
         valid = f"vgcrl.register_env({name!r}, ...) first, or in a module that --import names"
         raise UsageError(f"--env {name} was given in Python, as an object without a name to find it by; valid: {valid}")
-    near = hint(name, [*ENVS, *known], 3, 0.5)
+    near = hint(name, [*ENVS, *known], 3, 0.5) + hint_of_robotics(name)
     raise UsageError(
         f"--env {name!r} is unknown{near}; valid: {', '.join(ENVS)}, an installed Gymnasium id, package.module:Id-v0, "
         "or package.module:Class"

@@ -7,6 +7,7 @@ import numpy as np
 
 from vgcrl.envs import observations, own
 from vgcrl.envs.contract import told
+from vgcrl.envs.gl import choose_for_gymnasium
 from vgcrl.envs.gymnasium_pool import make_env
 
 Act = Callable[[np.ndarray], Any]  # an observation as a vector, as training sees it -> the environment's own action
@@ -46,6 +47,7 @@ def _episode(env: Any, steps: int, act: Act, look: Callable[[Any, Any], Any]) ->
 def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> list[np.ndarray]:
     try:
         env = make_env(name, {**options, "render_mode": "rgb_array"})
+        choose_for_gymnasium()
         try:
             return _episode(env, steps, act, _rendered)
         finally:

@@ -7,6 +7,7 @@ folder around it may be anyone's.
 
 import functools
 import importlib
+import importlib.util
 import io
 import os
 import sys
@@ -19,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.envs.contract import place_of, told
-from vgcrl.errors import UsageError
+from vgcrl.errors import UsageError, install
 
 _installed: set[str] = set()  # modules imported because a run names them
 _owners: dict[tuple[str, str], str] = {}  # kind and name of what was registered -> the module that did
+ROBOTICS = ("PointMaze_", "AntMaze_", "Fetch", "HandReach", "HandManipulate", "AdroitHand", "FrankaKitchen")
 PLUGINS = "vgcrl.plugins"  # the group of entry points of installed modules that register something
 
 
@@ -64,6 +66,12 @@ def import_robotics() -> None:
     with _only(installed_paths()), suppress(ImportError), warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         importlib.import_module("gymnasium_robotics")
+
+
+def hint_of_robotics(env: str) -> str:
+    """How to get an environment of gymnasium-robotics where that is not installed."""
+    absent = importlib.util.find_spec("gymnasium_robotics") is None
+    return f" (it comes with gymnasium-robotics: {install('robotics')})" if absent and env.startswith(ROBOTICS) else ""
 
 
 @functools.cache

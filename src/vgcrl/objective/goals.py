@@ -186,10 +186,10 @@ class Sphere(Vectors):
         return mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
 
     def read(self, z) -> Float[Array, " goal"]:
-        value = super().read(z)
-        if not jnp.any(value):
+        value = np.asarray(super().read(z), np.float64)  # whose squares are neither 0 nor infinite
+        if not np.any(value):
             raise ValueError(f"a goal here is a direction, not {z!r}")
-        return value / jnp.linalg.norm(value)
+        return jnp.asarray(value / np.linalg.norm(value), jnp.float32)
 
 
 class Normals(Vectors):

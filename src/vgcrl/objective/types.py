@@ -73,11 +73,11 @@ class EnvSpec(NamedTuple):
         middle, half = (xp.broadcast_to(x, action.shape) for x in ((low + high) / 2, (high - low) / 2))
         return middle + half * action
 
-    def native(self, action: np.ndarray) -> np.ndarray:
+    def native(self, action: np.ndarray) -> Any:
         """From [−1, 1] as the environment takes it: not past a bound by rounding, the nearest where it has integers. Of
-        actions to choose from, the number of the one with the largest value."""
+        actions to choose from, the number of the one with the largest value; for a single one no array."""
         if self.first_action is not None:
-            return np.asarray(np.argmax(action, axis=-1) + self.first_action).astype(self.action_dtype)
+            return (np.argmax(action, axis=-1) + self.first_action).astype(self.action_dtype)
         inside = np.clip(self.scale(action.astype(np.float64)), self.action_low, self.action_high)
         whole = np.rint(inside) if np.dtype(self.action_dtype).kind in "iub" else inside
         shape = self.action_shape if self.action_shape is not None else (self.action_dim,)

@@ -1,12 +1,12 @@
 """Pictures of a run, as matplotlib figures."""
 
 from collections.abc import Callable
+from colorsys import hls_to_rgb
 from operator import itemgetter
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator
@@ -86,7 +86,9 @@ def label_map(program: Program, run: RunState, size: int = 121) -> jax.Array:
 
 
 def palette(count: int) -> np.ndarray:
-    return matplotlib.colormaps["nipy_spectral"](np.linspace(0.05, 0.95, count))
+    """A colour for each skill, (skill, 4): that of the explorer's page (colours.js), and of films."""
+    hues = (205 / 360 + np.arange(count) / count) % 1
+    return np.array([(*hls_to_rgb(hue, 0.58 if i % 2 else 0.47, 0.62), 1.0) for i, hue in enumerate(hues)])
 
 
 def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
@@ -121,7 +123,8 @@ def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) ->
         axis.set(xlim=1.03 * ends[0], ylim=1.03 * ends[1])
     names = ("x", "y") if program.spec.position == tuple(across) else [f"observation {i}" for i in across]
     axis.set(aspect="equal" if np.isfinite(ends).all() else "auto", xlabel=names[0], ylabel=names[1])
-    axis.set_title("most likely goal, and a trajectory per goal" if labelled else "a trajectory per goal", fontsize=10)
+    places = "background: the skill that q takes for the likeliest\n" if labelled else ""
+    axis.set_title(f"{places}lines: one episode for each goal, dot: its last state", fontsize=9)
     return figure
 
 

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
+from matplotlib.colors import to_hex
 from PIL import Image, ImageDraw, ImageFont
 
-from vgcrl.envs import bodies, gymnasium_film
+from vgcrl.envs import bodies, gl, gymnasium_film
 from vgcrl.envs.mujoco_engine import Batch
 from vgcrl.errors import UsageError, install
 from vgcrl.files import atomic_write
@@ -22,6 +23,7 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels
 from vgcrl.show.acting import acting, some_goals
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
+from vgcrl.show.tables import counted
 from vgcrl.training import trainer
 from vgcrl.training.config import Config
 from vgcrl.training.events import Events
@@ -41,17 +43,26 @@ class Scenes(NamedTuple):
     steps: int
     seconds: float  # of a step
     labels: list[str]
+    colours: list[str]  # of each skill
     remark: str = ""  # said beside the time
+
+
+def hues(count: int) -> list[str]:
+    return [HUES[i % len(HUES)] for i in range(count)]
 
 
 def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax.Array:
     """Goals as they are used inside: those given, or some that differ."""
     goals = program.goals
     if given is not None:
-        what = "--skills" if isinstance(goals, Discrete) else "--goal"
-        each = list(given) if np.iterable(given) else []
+        discrete, each = isinstance(goals, Discrete), list(given) if np.iterable(given) else []
+        what = "--skills" if discrete else "--goal"
         if not each:
             raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
+        if discrete != (np.ndim(each[0]) == 0):
+            skills, vectors = f"--skills from 0 to {goals.dim - 1}", f"--goal with {counted(goals.dim, 'number')}"
+            asked, valid = ("--goal", skills) if discrete else ("--skills", vectors)
+            raise UsageError(f"{asked} {each[0]} is no goal of this {program.config.method} run; valid: {valid}")
         try:
             found = jnp.stack([goals.read(z) for z in each])
         except ValueError as error:
@@ -98,7 +109,7 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
     draw = (panels.rendered_body if ask.rendered else panels.drawn_body)(task, qpos[:, few])
     names = [_label(program, each) for each in z]
     shown = [", then ".join(names)] if tour else [names[i] for i in few]
-    return Scenes(draw, steps, program.spec.seconds, shown)
+    return Scenes(draw, steps, program.spec.seconds, shown, hues(len(shown)))
 
 
 def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Request") -> Scenes:
@@ -107,12 +118,15 @@ def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Re
     low, high = (np.array(x[:2]) for x in (program.spec.low, program.spec.high))
     are_places = METHODS[program.config.method].bounded and program.config.feature_indices(program.spec)[:2] == (0, 1)
     targets = np.asarray(z)[:, :2] if are_places else None
-    ground = None
-    if isinstance(program.goals, Discrete) and figures.is_planar(program):
-        colours = figures.palette(program.goals.dim)[np.asarray(figures.label_map(program, run))][..., :3]
-        ground = Image.fromarray((255 - 80 * (1 - colours[::-1])).astype(np.uint8))
-    draw = panels.arena(path[..., :2], low, high, targets, ground)
-    return Scenes(draw, len(path) - 1, program.spec.seconds, [_label(program, each) for each in z])
+    ground, colours = None, hues(len(z))
+    if isinstance(program.goals, Discrete):
+        palette = figures.palette(program.goals.dim)
+        colours = [to_hex(palette[int(each)]) for each in z]
+        if figures.is_planar(program):
+            likeliest = palette[np.asarray(figures.label_map(program, run))][..., :3]
+            ground = Image.fromarray((255 - 80 * (1 - likeliest[::-1])).astype(np.uint8))
+    draw = panels.arena(path[..., :2], low, high, colours, targets, ground)
+    return Scenes(draw, len(path) - 1, program.spec.seconds, [_label(program, each) for each in z], colours)
 
 
 def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> Scenes:
@@ -127,7 +141,8 @@ def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> S
         frames = [gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g)) for g in z]
     except gymnasium_film.NoPictures as error:
         raise UsageError(f"{config.env} cannot be filmed: {error}; valid: one that renders rgb_array") from None
-    return Scenes(panels.pictures(frames), steps, program.spec.seconds, [_label(program, each) for each in z])
+    labels = [_label(program, each) for each in z]
+    return Scenes(panels.pictures(frames), steps, program.spec.seconds, labels, hues(len(z)))
 
 
 class Request(NamedTuple):
@@ -144,7 +159,7 @@ class Request(NamedTuple):
 
 def find_renderer(env: str) -> bool:
     """Whether MuJoCo draws this one here. To be asked before MuJoCo is imported, which reads then what draws."""
-    return env in bodies.TASKS and panels.choose_gl()
+    return env in bodies.TASKS and gl.choose_gl()
 
 
 def check_filmable(config: Config) -> None:
@@ -179,7 +194,7 @@ def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
     sheet = Image.new("RGB", (panels.WIDTH, panels.HEIGHT + BAR), "#ffffff")
     sheet.paste(scene.draw(frame, skill), (0, BAR))
     pen, font = ImageDraw.Draw(sheet), ImageFont.truetype(FONT, 15)
-    pen.text((10, 8), minus(scene.labels[skill]), fill=HUES[skill % len(HUES)], font=font)
+    pen.text((10, 8), minus(scene.labels[skill]), fill=scene.colours[skill], font=font)
     time = ", ".join(filter(None, (scene.remark, f"{frame * scene.seconds:.1f} s")))
     pen.text((panels.WIDTH - 10, 8), time, fill=INK, font=font, anchor="ra")
     return sheet
@@ -249,7 +264,7 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
     rendered = find_renderer(env)
     if env in bodies.TASKS and not rendered:
         late = "MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)"
-        say(f"{late if panels.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: bodies are drawn flat")
+        say(f"{late if gl.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: bodies are drawn flat")
     found = scenes(folder, ask._replace(rendered=rendered), say)
     return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 

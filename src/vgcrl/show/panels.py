@@ -1,9 +1,6 @@
 """One frame of one skill as a picture: a body by MuJoCo's renderer or by our own drawing, a point mass in its arena."""
 
 import importlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,30 +15,6 @@ WIDTH, HEIGHT = 360, 300
 FINE = 2  # drawn so many times larger, then made smooth
 SPAN = {1: 2.8, 2: 3.2}  # metres across, by the dimensions a body moves about in
 Draw = Callable[[int, int], Image.Image]  # frame, skill -> picture
-
-PROBE = (
-    "import mujoco; m = mujoco.MjModel.from_xml_string('<mujoco/>'); d = mujoco.MjData(m); mujoco.mj_forward(m, d); "
-    "r = mujoco.Renderer(m, 16, 16); r.update_scene(d); r.render()"
-)
-
-
-def too_late() -> bool:
-    """Whether MuJoCo, which reads which GL to use when it is imported, was imported without a choice."""
-    return "mujoco" in sys.modules and not os.environ.get("MUJOCO_GL")
-
-
-def choose_gl() -> bool:
-    """Whether MuJoCo can render here: tried in a process of its own, since a broken GL may end one."""
-    if too_late():
-        return False
-    asked = os.environ.get("MUJOCO_GL")
-    for name in [asked] if asked else ["egl", "osmesa"]:
-        environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
-        tried = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, timeout=600)
-        if tried.returncode == 0:
-            os.environ.update(environment)
-            return True
-    return False
 
 
 def _outlined(pen: ImageDraw.ImageDraw, ends: np.ndarray, radius: float, colour: tuple[int, ...]) -> None:
@@ -120,7 +93,14 @@ def rendered_body(task: Task, qpos: np.ndarray) -> Draw:
     return draw
 
 
-def arena(places: np.ndarray, low: np.ndarray, high: np.ndarray, goals: np.ndarray | None, ground: Any = None) -> Draw:
+def arena(
+    places: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    colours: list[str],
+    goals: np.ndarray | None,
+    ground: Any = None,
+) -> Draw:
     """Point masses at places (frame, skill, 2) in an arena from above; `goals` (skill, 2) where they are places."""
     side, edge = FINE * min(WIDTH, HEIGHT) - 60 * FINE, 30 * FINE
     left = (FINE * WIDTH - side) / 2
@@ -133,7 +113,7 @@ def arena(places: np.ndarray, low: np.ndarray, high: np.ndarray, goals: np.ndarr
         pen.ellipse((at[0] - r, at[1] - r, at[0] + r, at[1] + r), **how)
 
     def draw(frame: int, skill: int) -> Image.Image:
-        hue = HUES[skill % len(HUES)]
+        hue = colours[skill]
         image = Image.new("RGB", (FINE * WIDTH, FINE * HEIGHT), FLOOR)
         pen = ImageDraw.Draw(image)
         box = (left, edge, left + side, edge + side)

@@ -52,7 +52,8 @@ def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None
         return start[None], np.asarray(found)
     if not config.native:
         return None
-    reset = jax.jit(jax.vmap(lambda key: config.build_env().reset(key)[1]))
+    env = config.build_env()
+    reset = jax.jit(jax.vmap(lambda key: env.reset(key)[1]))
     keys = jnp.stack([jax.random.split(key_of_seed(i), STARTS) for i in range(2)])
     return np.asarray(reset(keys[0])), np.asarray(reset(keys[1]))
 

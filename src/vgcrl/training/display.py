@@ -9,9 +9,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class Display:
-    """A bar on a terminal, a plain line per evaluation elsewhere; nothing where `quiet`."""
+    """A bar on a terminal, a plain line per evaluation elsewhere; nothing where `quiet`. Of several settings it shows
+    the mean."""
 
-    def __init__(self, title: str, total: int, quiet: bool = False):
+    def __init__(self, title: str, total: int, quiet: bool = False, settings: int = 1):
+        self._of = f"mean of {settings} settings: " if settings > 1 else ""
         self._console = Console(stderr=True)
         self._plain = not quiet and not self._console.is_terminal
         self._text, self._speed, self._total = "", 0.0, total
@@ -42,7 +44,7 @@ class Display:
     def evaluated(self, step: int, mean: dict[str, float]) -> None:
         own = mean.get("env_success")
         succeeded = "" if own is None else f" env success {own:.2f}"
-        self._text = f"F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}{succeeded}"
+        self._text = f"{self._of}F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}{succeeded}"
         self._bar.update(self._task, completed=step, text=f"{self._speed:,.0f} steps/s {self._text}")
         if self._plain:
             left = max(0, self._total - step) / self._speed if self._speed else math.nan

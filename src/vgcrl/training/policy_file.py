@@ -75,6 +75,10 @@ def read(run: Path, template: Any, config: str, warn: Callable[[str], None]) -> 
     return state_file.from_arrays(file, arrays, template), counters
 
 
+def exists(run: Path) -> bool:
+    return _path(run).exists()
+
+
 def step_of(run: Path) -> int:
     """0 where there is none."""
     file = _path(run)

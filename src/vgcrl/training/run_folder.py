@@ -133,9 +133,13 @@ def write_config(folder: Path, config: Config) -> None:
         atomic_write(path, text)
 
 
+def usual_folder(config: Config) -> Path:
+    return Path("runs") / f"{config.method}-{config.env}"
+
+
 def fresh_folder(config: Config) -> Path:
-    """runs/METHOD-ENV, with a number where that is taken; made, so that no other run takes it too."""
-    base = Path("runs") / f"{config.method}-{config.env}"
+    """The usual folder, with a number where that is taken; made, so that no other run takes it too."""
+    base = usual_folder(config)
     folder, i = base, 1
     while True:
         try:

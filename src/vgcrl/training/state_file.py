@@ -68,8 +68,13 @@ def from_arrays(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any
         x = jax.numpy.asarray(arrays[name])
         return jax.random.wrap_key_data(x, impl=PRNG) if _is_key(like) else x
 
-    if {k: (x.shape, x.dtype) for k, x in arrays.items()} != _kinds(template):
-        raise UsageError(f"{file}: not what config.json describes; valid: that file as it was written by this version")
+    expected = _kinds(template)
+    wrong = sorted(expected.keys() ^ arrays.keys()) or [
+        k for k, x in arrays.items() if (x.shape, x.dtype) != expected[k]
+    ]
+    if wrong:
+        what = f"{file}: {wrong[0]} is not as this version and config.json have it"
+        raise UsageError(f"{what}; valid: a run of this version, with its files as they were written")
     return jax.tree.unflatten(jax.tree.structure(template), [leaf(k, v) for k, v in _named(template).items()])
 
 

@@ -19,7 +19,7 @@ from vgcrl.training.config import Config
 from vgcrl.training.display import Display
 from vgcrl.training.fields import flag
 from vgcrl.training.host_program import compile_config
-from vgcrl.training.logs import truncate_lines
+from vgcrl.training.logs import read_lines, truncate_lines
 from vgcrl.training.loop import NEVER, NOBODY, Callback, Evaluated, train_loop
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, policy
@@ -33,6 +33,7 @@ from vgcrl.training.run_folder import (
     locked,
     read_config,
     remove_leftovers,
+    usual_folder,
     write_config,
     write_error,
 )
@@ -127,8 +128,8 @@ def start(
     _check_memory(program)
     runs = jax.block_until_ready(program.init())
     _check_start(program, runs)
-    folder = _new_folder(config, folder)
-    with locked(folder) as check_folder, Display(config.method, config.steps, quiet) as display:
+    asked, folder = folder, _new_folder(config, folder)
+    with locked(folder) as check_folder, Display(config.method, config.steps, quiet, len(config.settings)) as display:
         check_free(folder)  # another run may have been faster
         remove_leftovers(folder)
         write_config(folder, config)
@@ -139,6 +140,8 @@ def start(
         _note_idle(program, display)
         if not quiet:
             _note_collecting(config, display)
+        if not (asked or quiet or folder == usual_folder(config)):
+            display.note(f"{usual_folder(config)} is taken: this run is {folder}")
         with _failures(folder):
             return train_loop(program, folder, runs, START, display, evaluated, check_folder, callback)
 
@@ -162,7 +165,7 @@ def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunStat
 
     try:
         step = policy_file.step_of(folder)
-        if elsewhere or (step and (not saved or step >= int(saved[0].name))):
+        if elsewhere or (policy_file.exists(folder) and (not saved or step >= int(saved[0].name))):
             return by_policy()
     except policy_file.DamagedPolicy as error:
         if elsewhere or not saved:
@@ -186,10 +189,13 @@ def _go_on(
     """
     config = program.config
     if not checkpoint.saved(folder):
-        step = policy_file.step_of(folder)
+        file, step = "policy", policy_file.step_of(folder)
+        if not policy_file.exists(folder):  # every run has one, so it was removed if anything was measured
+            lines = read_lines(folder / "metrics.jsonl", config.runs)
+            file, step = "metrics.jsonl", lines[-1]["step"] if lines else 0
         if not step:  # killed before the first checkpoint: nothing is lost by starting over
             return program.init(), START
-        what = f"its policy of step {step} is here, but no checkpoint to go on from"
+        what = f"its {file} of step {step} is here, but no checkpoint to go on from"
         raise UsageError(f"{folder}: {what}; valid: `vgcrl evaluate`, or `vgcrl train` to begin anew")
     runs, counters, saved = checkpoint.newest(folder, program.shapes(), written, display.note, _on_host(config))
     size, done = program.steps_per_iteration, counters["step"]
@@ -216,7 +222,7 @@ def resume(
     written = config.to_json()
     if steps is not None:
         config = resolve(Options.of(config) | {"steps": steps})
-    with locked(folder) as check_folder, Display(config.method, config.steps, quiet) as display:
+    with locked(folder) as check_folder, Display(config.method, config.steps, quiet, len(config.settings)) as display:
         program = compile_config(config)
         _check_memory(program)
         runs, counters = _go_on(folder, program, written, steps, display)

@@ -123,7 +123,7 @@ class Policy:
         z: Any = None,
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
-    ) -> np.ndarray:
+    ) -> np.ndarray | np.integer:
         """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z.
 
         deterministic: the mode of the policy; where False a sample of it, as it acts in training. rng: where samples
@@ -153,7 +153,7 @@ class Policy:
         episode_start: Any = None,
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
-    ) -> tuple[np.ndarray, None]:
+    ) -> tuple[np.ndarray | np.integer, None]:
         """As stable-baselines3 has it, for goal environments: the action for the desired goal in a dict of observation,
         achieved_goal and desired_goal, and no state; `deterministic` and `rng` are those of `act`.
 

@@ -6,6 +6,7 @@ An observation that is a picture has no curves; where the environment does not d
 import base64
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -40,30 +41,33 @@ def _label(program: Program, z: Any) -> str:
 
 
 def record(
-    env: str, env_arg: tuple[str, ...], steps: int, act: Callable[[np.ndarray], np.ndarray]
+    env: str, env_arg: tuple[str, ...], steps: int, act: Callable[[np.ndarray], np.ndarray], pictured: bool = True
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """One episode: its pictures, none where there are none, and its observations, (step, obs)."""
+    """One episode: its pictures, none where there are none or none are asked for, and its observations, (step, obs)."""
     seen: list[np.ndarray] = []
 
     def look(obs: np.ndarray) -> np.ndarray:
         seen.append(obs)
         return act(obs)
 
-    try:
-        return gymnasium_film.filmed(env, env_arg, steps, look), np.stack(seen)
-    except gymnasium_film.NoPictures:
-        seen.clear()
-        gymnasium_film.unfilmed(env, env_arg, steps, look)
-        return [], np.stack(seen)
+    with suppress(gymnasium_film.NoPictures):
+        if pictured:
+            return gymnasium_film.filmed(env, env_arg, steps, look), np.stack(seen)
+    seen.clear()
+    gymnasium_film.unfilmed(env, env_arg, steps, look)
+    return [], np.stack(seen)
 
 
 def episodes(program: Program, runs: RunState, noise: bool) -> list[Data]:
     """Of the first run: a goal each, with its observations and, where there are any, pictures."""
     run = jax.tree.map(lambda x: x[0], without(runs, "replay", "scene"))
     config, spec, act = program.config, program.spec, acting(program, run, noise)
-    steps, env_arg, found = min(STEPS, config.horizon), config.env_arg or (), []
+    steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
     for z in some_goals(program, run, GOALS):
-        frames, seen = record(config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]))
+        frames, seen = record(
+            config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]), pictured
+        )
+        pictured = bool(frames)  # what did not draw itself once will not
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]
         observations = networks.tensor(seen[:, :0] if spec.pixels else seen)
