@@ -53,7 +53,7 @@ def test_the_example_survives_evaluate_and_resume(tmp_path, capsys, monkeypatch)
     assert (config["method"], config["posterior"], config["plugins"]) == ("disc", "laplace", ["own_method"])
     refused = evaluate_elsewhere(run)
     assert refused.returncode == 2
-    assert refused.stderr.splitlines()[-1].startswith("vgcrl: config.json: this run is made of what the module")
+    assert refused.stderr.splitlines()[-1].startswith(f"vgcrl: {run}/config.json: this run is made of what the module")
     assert "valid: --import own_method, or" in refused.stderr
     found = evaluate_elsewhere(run, "--import", "own_method")
     assert found.returncode == 0, found.stderr

@@ -115,7 +115,7 @@ class Remote:
 
     def __init__(self, name: str, *arguments: Any):
         context = multiprocessing.get_context("spawn")  # a fork would inherit locks of JAX's threads
-        self.name, self.stopped_since = name, math.inf
+        self.name, self.stopped_since, self.answered = name, math.inf, False
         if own.is_given(name) and ":" not in name:
             valid = "--workers 0, or package.module:Name"
             raise UsageError(f"--workers: {name} is not known to other processes; valid: {valid}")
@@ -133,7 +133,9 @@ class Remote:
         except (EOFError, OSError):
             self.process.join(10.0)
             how = f"died, exit code {self.process.exitcode}" if self.stopped_since == math.inf else "was stopped"
-            raise Broken(f"{self.name}: a worker process {how}") from None
+            unguarded = "; a script that trains with workers does so under `if __name__ == '__main__':`"
+            raise Broken(f"{self.name}: a worker process {how}{'' if self.answered else unguarded}") from None
+        self.answered = True
         if isinstance(answer, Broken):
             raise answer
         return answer

@@ -100,7 +100,7 @@ def check_imported(needed: Any) -> None:
     for module in needed if isinstance(needed, list) else ():
         if isinstance(module, str) and module not in sys.modules and module not in _owners.values():
             valid = f"--import {module}, or `import {module}` first in Python"
-            raise UsageError(f"config.json: this run is made of what the module {module!r} registers; valid: {valid}")
+            raise UsageError(f"this run is made of what the module {module!r} registers; valid: {valid}")
 
 
 def search_path(env: str) -> list[str]:

@@ -245,15 +245,18 @@ class Config:
     @staticmethod
     def from_json(text: str) -> "Config":
         """An option that came after the file was written is as it was without it."""
-        values = BEFORE | json.loads(text)
+        written = json.loads(text)
+        if not isinstance(written, dict):
+            raise ValueError("it is no JSON object")
+        values = BEFORE | written
         modules.check_imported(values.get("plugins"))
         unknown = sorted(set(values) - set(FIELDS))
         if unknown:
-            raise UsageError(f"config.json: unknown key {unknown[0]!r}; this version knows {', '.join(sorted(FIELDS))}")
+            raise UsageError(f"unknown key {unknown[0]!r}; valid: {', '.join(sorted(FIELDS))}")
         left_open = {name for name, x in values.items() if x is None and not kind_of(FIELDS[name]).optional}
         missing = sorted((set(FIELDS) - set(DEFAULTS) - set(values)) | left_open)
         if missing:
-            raise UsageError(f"config.json: no {missing[0]!r}, which this version needs; valid: a run of this version")
+            raise UsageError(f"no {missing[0]!r}, which this version needs; valid: a run of this version")
         typed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         for name in (name for name, x in typed.items() if x is not None):
             check(FIELDS[name], typed[name])

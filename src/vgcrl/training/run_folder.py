@@ -158,10 +158,11 @@ def read_config(folder: Path) -> Config:
         begun = (folder / ".lock").exists()
         valid = f"`vgcrl train --out {folder}`, nothing was saved" if begun else "what `vgcrl train --out` made"
         raise UsageError(f"{folder} is not a run directory: it has no config.json; valid: {valid}") from None
-    except UsageError:
-        raise
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
     except (OSError, TypeError, ValueError, RecursionError, AttributeError) as error:
-        raise UsageError(f"{path} cannot be read as a run's configuration: {error}") from None
+        what = f"{path} cannot be read as a run's configuration: {error}"
+        raise UsageError(f"{what}; valid: config.json as it was written") from None
 
 
 def checked_config(folder: Path, *, examine: bool = False) -> Config:
