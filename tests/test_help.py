@@ -62,7 +62,7 @@ def test_every_command_has_help(command, capsys):
 def test_help_shows_the_values_of_what_is_asked_for(capsys):
     plain = helped(capsys, "train")
     assert "the values for diayn on pointmass" in plain
-    assert "environments side by side in each run [16]" in plain
+    assert "parallel environments of each run [16]" in plain
     asked = helped(capsys, "train", "vgcrl", "--env", "windy-pointmass", "--dims", "3", "--goal-dim", "5")
     assert "the values for vgcrl on windy-pointmass" in asked
     assert "or number of categories [5]" in asked

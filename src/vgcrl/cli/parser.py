@@ -154,7 +154,8 @@ def _train(made: argparse.ArgumentParser, wanted: Wanted) -> None:
     made.formatter_class = argparse.RawDescriptionHelpFormatter
     if wanted.usual:
         made.description = (
-            f"{made.description}\nin brackets: the values for {wanted.usual['method']} on {wanted.usual['env']}"
+            f"{made.description}\nin brackets: the values for {wanted.usual['method']} on {wanted.usual['env']}\n"
+            "knob: may have several values, A,B,…, which are trained side by side with every seed"
         )
     if wanted.usual is PLAIN:
         _add_plain_options(made)
@@ -298,14 +299,14 @@ def _bench(made: argparse.ArgumentParser, _: Wanted) -> None:
 ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] = {
     "train": ("train a method; without arguments, ten skills on the 2-D point mass", _train),
     "resume": ("continue a run that stopped or was killed, from its last checkpoint", _resume),
-    "evaluate": ("measure a run on held-out episodes", _evaluate),
+    "evaluate": ("measure a run in new episodes", _evaluate),
     "experts": ("target states for LGR from velocity-tracking experts", _experts),
-    "report": ("one self-contained HTML file", _report),
-    "explore": ("one HTML file in which one picks a goal and watches: no server, no network", _explore),
-    "film": ("a film of some skills or goals side by side", _film),
+    "report": ("curves, tables and pictures of runs in one HTML file", _report),
+    "explore": ("an interactive HTML page: choose a goal and watch; no server, no network", _explore),
+    "film": ("a film of skills or goals, side by side", _film),
     "reproduce": ("regenerate an experiment of the paper and compare; goes on where it was stopped", _reproduce),
     "sweep": ("any option with several values, A,B,…, or a range, A..B; goes on where it was stopped", _sweep),
-    "list": ("what there is", _list),
+    "list": ("methods, environments, experiments, target states, trained policies", _list),
     "bench": ("updates/s and env steps/s on this machine", _bench),
 }
 IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "film", "sweep")

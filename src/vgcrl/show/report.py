@@ -25,9 +25,8 @@ from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
 
 CURVES = (
-    "Thin: seeds. Thick: their mean. Dashed: chance, and the best there is. Dotted: F of the examples learned from "
-    "last, in replay; where that is far above F in fresh episodes, q knows the episodes it has seen rather than the "
-    "goals."
+    "Thin: seeds. Thick: their mean. Dashed: chance and best, computed. Dotted: F of the last batch from replay; where "
+    "that is far above F in evaluation episodes, q overfits its replay."
 )
 
 
@@ -67,10 +66,10 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
     page = folder / "explore.html"
     if page.exists():
         link = os.path.relpath(page.resolve(), beside.resolve())
-        return [Section("Watch it", f"Pick a goal and watch: {link}", link=quote(link))]
+        return [Section("Watch it", f"Choose a goal and watch: {link}", link=quote(link))]
     if filmstrip.is_body(program):
         command = f"vgcrl explore {shlex.quote(str(folder))}"
-        return [Section("Watch it", f"`{command}` writes a page in which one picks a goal and watches.")]
+        return [Section("Watch it", f"`{command}` writes an interactive page: choose a goal and watch.")]
     return []
 
 

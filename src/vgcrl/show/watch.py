@@ -1,4 +1,4 @@
-"""A run, or a policy that comes with the package, to look at: as a page in which one picks a goal, and as a film."""
+"""A run, or a policy that comes with the package, to look at: as an interactive page, and as a film."""
 
 import sys
 import webbrowser

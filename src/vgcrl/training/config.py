@@ -35,12 +35,14 @@ KNOBS = Knobs._fields  # options of which a program takes several values at once
 class Config:
     """All that a run depends on. None: does not apply to its environment or engine."""
 
-    method: str = option("how goals are made and recognised: see `vgcrl list methods`", "diayn", choices=METHODS)
-    env: str = option("environment: see `vgcrl list envs`", "pointmass")
+    method: str = option(
+        "goal space, prior, posterior and technique: see `vgcrl list methods`", "diayn", choices=METHODS
+    )
+    env: str = option("see `vgcrl list envs`; any installed Gymnasium id", "pointmass")
     steps: int = option("environment steps of each run", least=1)
     seeds: int = option("runs with different seeds, trained together", 3, least=1, most=2**16)
     seed: int = option("the first seed", 0, least=0)
-    envs: int = option("environments side by side in each run", least=1)
+    envs: int = option("parallel environments of each run", least=1)
     engine: str = option("simulator: {choices}", "auto", choices=ENGINES)
     dims: int | None = option("dimensions of the point mass", least=1, most=WIDEST)
     wind: tuple[float, ...] | None = option(
@@ -51,24 +53,22 @@ class Config:
         metavar="R0,R1,...",
     )
     projection_dim: int | None = option("rows M of the projection W", least=1, most=WIDEST)
-    projection_seed: tuple[int, ...] | None = option("seed of the projection W (knob)", least=0, metavar="S")
-    terminate: bool | None = option("end an episode when the body is unhealthy, for bodies that can be: yes|no")
+    projection_seed: tuple[int, ...] | None = option("seed of the projection W", least=0, metavar="S")
+    terminate: bool | None = option("end an episode when the robot is unhealthy (Ant, Humanoid)")
     alive_bonus: float = option(
-        "added to every reward, so that it pays to go on where episodes can end early", 0.0, least=-HUGE, most=HUGE
+        "added to every reward, which pays for episodes that do not end early", 0.0, least=-HUGE, most=HUGE
     )
     horizon: int = option("time limit of an episode in steps; default the environment's own", least=1)
-    positions: bool | None = option("show where a body is: x, or x and y, in front of the observation: yes|no", None)
+    positions: bool | None = option("put the robot's place (x, or x and y) in front of the observation", None)
     physics: str | None = option(
         "of mjx and warp: {choices}; fast is Euler with few solver iterations", choices=PHYSICS
     )
     workers: int | None = option(
-        "processes that step a Gymnasium environment; 0 is threads of this one", least=0, most=1024
+        "worker processes of a Gymnasium environment; 0: threads of this process", least=0, most=1024
     )
-    env_arg: tuple[str, ...] | None = option(
-        "argument of a Gymnasium environment, as it is made; again for each", None, metavar="KEY=VALUE"
-    )
+    env_arg: tuple[str, ...] | None = option("argument of gymnasium.make; repeat for more", None, metavar="KEY=VALUE")
     goal_range: tuple[float, ...] | None = option(
-        "of goals that are states: low,high of all features, or low,high of each; default the environment's own",
+        "range of goals that are states: low,high of all features, or of each; default the environment's",
         None,
         least=-HUGE,
         most=HUGE,
@@ -76,21 +76,19 @@ class Config:
     )
     goal_dim: int = option("dimension of z, or number of categories", least=1)
     features: str = option("dimensions of the observation that q sees: all|place|position|velocity|0,1,5")
-    posterior: str = option("q: one that the method can use, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
+    posterior: str = option("family of q, of those of the method, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
     sigma: float = option(
-        "standard deviation of q where it is fixed, and at the start where it is learned", 1.0, least=1e-6, most=HUGE
+        "standard deviation of q: its value where fixed, its start where learned", 1.0, least=1e-6, most=HUGE
     )
     components: int = option("components of a mixture", 8, least=1)
     relabel: str = option("goals for the policy update: {choices}", choices=RELABELS)
-    relabel_fraction: tuple[float, ...] = option(
-        "share of a batch that is relabelled (knob)", least=0, most=1, metavar="P"
+    relabel_fraction: tuple[float, ...] = option("share of a batch that is relabelled", least=0, most=1, metavar="P")
+    relabel_state: str = option(
+        "state that a relabelled goal is inferred from: {choices}", "final", choices=RELABEL_STATES
     )
-    relabel_state: str = option("state a goal is read off: {choices}", "final", choices=RELABEL_STATES)
-    goal_steps: int = option(
-        "environment steps, on average, after which another goal is pursued in the same episode; 0 is never", 0, least=0
-    )
+    goal_steps: int = option("mean environment steps until a new goal is drawn within an episode; 0: never", 0, least=0)
     spectral_norm: tuple[float, ...] = option(
-        "bound on every layer of q, 0 is off (knob)",
+        "bound on the spectral norm of every layer of q; 0: off",
         (0.0,),
         least=0,
         most=HUGE,
@@ -98,53 +96,51 @@ class Config:
         metavar="C",
     )
     reward: str = option(
-        "{choices}: log q of where a step led, or what the step added to log q",
+        "{choices}: log q(z|s'), or log q(z|s') − log q(z|s)",
         "level",
         choices=REWARDS,
     )
-    critic: str = option("{choices}: Q itself, or successor features of log q; default the method's", choices=CRITICS)
+    critic: str = option("{choices}: Q-values, or successor features of log q; default the method's", choices=CRITICS)
     gpi: int = option(
-        "goals whose policies are tried at evaluation, by generalised policy improvement", 0, least=0, most=1024
+        "goals whose policies are tried for an action, by generalised policy improvement; 0: off", 0, least=0, most=1024
     )
     hidden: tuple[int, ...] = option("hidden layers of every network", least=1, most=WIDEST, metavar="H1,H2")
     posterior_features: str = option(
-        "features as q sees them: {choices}; standard takes off their mean, in units of their spread",
+        "features as q sees them: {choices}; standard: zero mean, unit variance",
         "raw",
         choices=("raw", "standard"),
     )
     relative_goals: bool = option(
-        "policy and critics see how far a goal is from the state, not where it is, nor a body's place: yes|no", False
+        "policy and critics see goal − state instead of the goal, and not the robot's place", False
     )
     encoder: str = option(
-        "pictures as policy, critics and q see them: {choices}; auto is conv where observations are bytes",
+        "network for image observations: {choices}; auto: conv where observations are bytes",
         "auto",
         choices=("auto", *ENCODERS),
     )
     inputs: str = option("observations and goals as policy and critics see them: {choices}", "raw", choices=INPUTS)
     batch: int = option("transitions per update", least=1, most=2**20)
     learning_rate: tuple[float, ...] = option(
-        "of policy, critics and temperature (knob)", least=0, most=HUGE, metavar="LR"
+        "learning rate of policy, critics and temperature", least=0, most=HUGE, metavar="LR"
     )
-    posterior_learning_rate: tuple[float, ...] = option("of q (knob)", least=0, most=HUGE, metavar="LR")
-    discount: float = option("γ", 0.99, least=0, most=1 - 1e-9, valid="a number from 0 to below 1")
-    target_rate: float = option(
-        "τ: share of the critics that the targets take over at each update", 0.005, least=0, most=1
-    )
-    initial_alpha: float = option("temperature of the policy at first", 1.0, least=1e-9, most=HUGE)
+    posterior_learning_rate: tuple[float, ...] = option("learning rate of q", least=0, most=HUGE, metavar="LR")
+    discount: float = option("discount factor γ", 0.99, least=0, most=1 - 1e-9, valid="a number from 0 to below 1")
+    target_rate: float = option("τ of the target critics: target ← (1 − τ) target + τ critic", 0.005, least=0, most=1)
+    initial_alpha: float = option("temperature of SAC at the start", 1.0, least=1e-9, most=HUGE)
     target_entropy: float = option(
-        "of the policy; default −|A|/2, of n actions to choose from log(n)/2", least=-HUGE, most=HUGE
+        "target entropy of SAC; default −|A|/2, or log(n)/2 for n discrete actions", least=-HUGE, most=HUGE
     )
     updates_per_step: float = option(
         "gradient updates per environment step", least=1e-6, most=1000, valid="a positive number up to 1000"
     )
     random_steps: int = option("environment steps of random actions before learning starts", least=0)
     replay: int = option(
-        "environment steps kept for learning; the end of an episode takes as much room as one", least=1
+        "replay size in environment steps; the end of an episode takes as much room as a step", least=1
     )
     evaluate_every: int = option(
         "environment steps between evaluations; default a twentieth of --steps, or more", least=1
     )
-    evaluate_episodes: int = option("held-out episodes per evaluation and run", least=1, most=EPISODES)
+    evaluate_episodes: int = option("evaluation episodes of each run", least=1, most=EPISODES)
     checkpoint_every: int | None = option(
         "environment steps between checkpoints; default as evaluations, as far as that takes a twentieth of the time",
         least=1,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
-from vgcrl.training.fields import HelpLine, described, help_of, spoken
+from vgcrl.training.fields import HelpLine, described, help_of, kind_of, spoken
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -40,8 +40,8 @@ def help_lines(usual: Mapping[str, Any]) -> dict[str, list[HelpLine]]:
 
 def _line(name: str, value: Any) -> HelpLine:
     help = help_of(FIELDS[name]) + ("" if value is None else f" [{_brief(spoken(value))}]")
-    several = "; several values, separated by commas, are run side by side" if name in KNOBS else ""
-    return HelpLine(name, described(FIELDS[name]).metavar or name.split("_")[-1].upper(), help + several)
+    usual = "yes|no" if kind_of(FIELDS[name]).each is bool else name.split("_")[-1].upper()
+    return HelpLine(name, described(FIELDS[name]).metavar or usual, help + (" (knob)" if name in KNOBS else ""))
 
 
 def _brief(text: str) -> str:

@@ -102,7 +102,7 @@ def resume(
 def evaluate(
     run: str | Path, *, episodes: int | None = None, targets: str | Path | None = None, noise: bool = False
 ) -> dict[str, Any]:
-    """Measure a run on held-out episodes: what `vgcrl evaluate --json` prints, as a dict.
+    """Measure a run in new episodes: what `vgcrl evaluate --json` prints, as a dict.
 
     Args:
         run: its folder.

@@ -92,7 +92,7 @@ def table(programs: list[Program], gpus: Iterable[int], given: Conditions) -> Ta
         ideal = max(sum(p.seconds for p in programs) / count, max(p.seconds for p in programs))
         hours = (f"{x / HOUR:.1f}" for x in (ideal, plain.seconds, seconds))
         rows.append([str(count), *hours, f"{failures:.1f}", f"{100 * busy:.0f} %"])
-    return Table(["GPUs", "no less than, h", "longest first, h", "with failures, h", "failures", "useful"], rows)
+    return Table(["GPUs", "lower bound, h", "longest first, h", "with failures, h", "failures", "utilisation"], rows)
 
 
 def _counts(text: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""The explorer: one HTML file in which one picks a goal and watches the body go. No server, no network."""
+"""The explorer: one HTML file in which you choose a goal and watch the robot go. No server, no network."""
 
 from vgcrl.show.explorer.page import explore
 

@@ -20,7 +20,7 @@ function about(run) {
 function choices(show, say) {
   const [seed, rival] = [byId("seed"), byId("rival")];
   show.labels.forEach((label, i) => seed.append(element("option", { value: i }, label)));
-  rival.append(element("option", { value: "" }, "nobody"));
+  rival.append(element("option", { value: "" }, "none"));
   show.labels.forEach((label, i) => rival.append(element("option", { value: i }, label)));
   seed.onchange = () => show.choose(Number(seed.value));
   rival.onchange = () => show.compare(rival.value === "" ? null : Number(rival.value));

@@ -18,19 +18,19 @@ export function goalText({ meaning }, goals, z) {
 
 // The one sentence that says what to do.
 export function invitation({ meaning, world }, goals) {
-  if (goals.kind === "discrete") return "Pick a skill that it has taught itself, and watch.";
-  if (meaning === "place") return world.kind === "body" ? "Click anywhere on the ground: it goes there." : "Click anywhere in the arena: it goes there.";
+  if (goals.kind === "discrete") return "Choose a skill in the panel.";
+  if (meaning === "place") return world.kind === "body" ? "Click on the ground: it goes there." : "Click in the arena: it goes there.";
   if (meaning === "velocity") return `Choose a velocity, or click on the ground: it goes there.`;
   const where = world.kind === "body" ? "on the ground" : "in the arena";
   if (world.place.length) return `Choose z in the panel, or click ${where} where it should go.`;
-  return goals.dim === 2 ? "Drag the dot: every place on the pad is another way to behave." : "Move the sliders: every setting is another way to behave.";
+  return goals.dim === 2 ? "Drag the dot: each point of the pad is another behaviour." : "Move the sliders: each z is another behaviour.";
 }
 
 export function pickerText({ meaning, world }, goals, hasPosterior) {
-  const seen = { discrete: "The fuller a button, the likelier q finds its skill in what it sees." };
-  const ring = "Green is the goal; the orange mark is where q sees the agent now.";
+  const seen = { discrete: "How full a button is shows q(skill | state)." };
+  const ring = "Green is the goal; the orange mark is the goal that q infers from the state.";
   const what = {
-    latent: "A goal z without a name: training gave it its meaning.",
+    latent: "A latent goal z, whose meaning was learned in training.",
     place: `A place ${world.kind === "body" ? "on the ground" : "in the arena"}, in metres.`,
     velocity: `The velocity asked for, in m/s; right is forward${goals.dim > 1 ? ", up is to the left" : ""}.`,
     state: "The state to be reached.",
@@ -41,14 +41,14 @@ export function pickerText({ meaning, world }, goals, hasPosterior) {
 
 export function opinionText({ best, unbounded }) {
   if (unbounded) return "log q − log p = ⟨φ(s′) − φ(s), z⟩: how far this step went where z points. 0 is not at all; higher is better.";
-  const top = best === undefined ? "" : `, ${number(best)} certainty`;
-  return `log q(z|s) − log p(z): how well what q sees tells the goal pursued. 0 is chance${top}; higher is better.`;
+  const top = best === undefined ? "" : `, ${number(best)} the best`;
+  return `log q(z|s) − log p(z): how well q recognises the goal pursued. 0 is chance${top}; higher is better.`;
 }
 
 // What the colours of the arena say; nothing where there are none.
 export function legend({ world, meaning, sees }, goals, hasPosterior) {
   if (world.kind !== "pointmass" || world.place.length < 2 || !hasPosterior || sees !== "state") return "";
-  if (goals.kind === "discrete") return "In the arena: the skill that q finds likeliest at each place, the surer the stronger.";
+  if (goals.kind === "discrete") return "In the arena: the most likely skill at each place; the stronger the colour, the surer is q.";
   const sigma = meaning === "latent" ? "" : " The dashed ellipse is one σ of q.";
-  return `In the arena: the greener a place, the better it suits the goal.${sigma}`;
+  return `In the arena: the greener a place, the higher q(goal | place).${sigma}`;
 }
