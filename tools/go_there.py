@@ -25,11 +25,11 @@ from vgcrl.use.policies import train_command
 STEPS = 1000
 
 
-def walk(program: Program, runs: RunState, targets: jax.Array, noise: float) -> np.ndarray:
-    """Places at every step, (run, step, target, place)."""
+def walk(program: Program, runs: RunState, goals: jax.Array, noise: float, steps: int = STEPS) -> np.ndarray:
+    """Places at every step, (run, step, goal, place)."""
     config, agent = program.config, program.parts.agent
     lying = {"terminate": False} if config.terminate else {}
-    envs = dataclasses.replace(config, horizon=STEPS, **lying).build_host_envs(config.runs, len(targets))
+    envs = dataclasses.replace(config, horizon=steps, **lying).build_host_envs(config.runs, len(goals))
     keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(1), config.runs)))
     rng = np.random.default_rng(0)
 
@@ -40,9 +40,9 @@ def walk(program: Program, runs: RunState, targets: jax.Array, noise: float) -> 
         return agent.act(run.learner.agent, obs, z, noise * draw)
 
     obs, path = envs.reset(keys), []
-    for clock in range(STEPS):
+    for clock in range(steps):
         draws = rng.standard_normal((*obs.shape[:2], program.spec.action_dim), np.float32)
-        out = envs.step(np.asarray(act(runs, jnp.asarray(obs), targets, jnp.asarray(draws))), keys, clock)
+        out = envs.step(np.asarray(act(runs, jnp.asarray(obs), goals, jnp.asarray(draws))), keys, clock)
         obs = out.obs
         path.append(np.asarray(out.next_obs)[..., list(program.spec.place)])
     return np.stack(path, axis=1)
