@@ -59,7 +59,8 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
 
         page = _page_beside(run)
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
-        print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}")
+        modules = "".join(f" --import {name}" for name in run.config.plugins)
+        print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}{modules}")
     else:
         print(f"run: {run.dir} (for a report: {install('report')})")
     if film:

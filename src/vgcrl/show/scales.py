@@ -12,6 +12,7 @@ from vgcrl.envs import bodies
 from vgcrl.measure import target_states
 from vgcrl.measure.places import RADII
 from vgcrl.objective.goals import Box, Discrete, GoalSpace, Normals, Sphere, TanhBox
+from vgcrl.objective.methods import METHODS
 from vgcrl.objective.types import key_of_seed
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training.program import Program
@@ -85,11 +86,12 @@ def scales(program: Program) -> dict[str, Scale]:
     goals, spec = program.goals, program.spec
     transition = program.config.posterior in ("lsd", "metra", "metra-discrete", "csf")
     certain = math.log(goals.dim) if isinstance(goals, Discrete) and not transition else None
+    aimed = "" if METHODS[program.config.method].bounded else ", which it is not trained to reach"
     found = {
         "F": Scale("F", "E[log q(z|s) − log p(z)], in nats", True, 0.0, certain),
         "lgr_z": _goal_scale(goals),
         "lgr_s": _state_scale(
-            "LGR(s)", "squared distance of the final state from a target", middle_or_still(program, slice(None))
+            "LGR(s)", f"squared distance of the final state from a target{aimed}", middle_or_still(program, slice(None))
         ),
     }
     if program.config.env in bodies.TASKS:
