@@ -114,6 +114,7 @@ def test_spectral_bound_holds_while_training(run):
     assert max(top(weights[run]).max() for weights in trained()[1]) <= 1.01 * BOUNDS[run]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [0, 1])
 def test_spectral_bound_is_active_while_training(run):
     """The regression wants weights far beyond it."""

@@ -78,6 +78,7 @@ def test_every_network_has_convolutions(method):
     assert program.shapes().replay.obs.dtype == jnp.uint8
 
 
+@pytest.mark.slow
 def test_a_run_on_pictures(tmp_path, capsys):
     run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=False, **SMALL)
     assert "pictures of 16 × 16 × 1 bytes, seen as numbers from 0 to 1" in capsys.readouterr().err
