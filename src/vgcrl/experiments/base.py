@@ -225,16 +225,23 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
         *([Section("Verdicts", table=Table(["claim", "verdict", "measured, 95 %", "paper"], rows))] if rows else []),
         *([Section(text=result["finding"])] if result["finding"] else []),
         *(Section(title, figure=text) for title, text in figures.items()),
-        *(Section(title, table=text_table(**table)) for title, table in result["tables"].items()),
+        *(table_section(title, text_table(**table)) for title, table in result["tables"].items()),
         *(Section(title, figure=text) for title, text in pictures.items()),
+        Section("Commands", table=Table(["trained with"], [[each] for each in result["command"].split("; ")])),
     ]
     programs = result["programs"].values()
     seconds = sum(p["wall_seconds"] for p in programs)
     trained = f"{counted(sum(p['runs'] for p in programs), 'run')} in {counted(len(programs), 'program')}"
-    lead = f"{trained}, {seconds / 60:.1f} minutes on {result['hardware']}; {result['command']}."
+    lead = f"{trained}, {seconds / 60:.1f} minutes. Hardware: {result['hardware']}. Commands are at the end."
     return Page(
         result["title"], lead, sections, json.dumps({k: p["config"] for k, p in result["programs"].items()}, indent=1)
     )
+
+
+def table_section(title: str, table: Table) -> Section:
+    """What the signs in a table mean may stand behind its title."""
+    heading, means, legend = title.partition(": ▲")
+    return Section(heading, text=f"▲{legend}." if means else "", table=table)
 
 
 def text_table(columns: list[Any], rows: list[list[Any]]) -> Table:
@@ -295,7 +302,7 @@ def conclude(
     `about` has what the result begins with: experiment, title, claim, command.
     """
     result = about | {
-        "hardware": ", ".join(dict.fromkeys(each["hardware"] for each in programs.values())),
+        "hardware": "; ".join(dict.fromkeys(each["hardware"] for each in programs.values())),
         "versions": summary.versions(),
         "claims": [claim._asdict() for claim in outcome.claims],
         "tables": {title: table._asdict() for title, table in outcome.tables.items()},
