@@ -33,9 +33,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     args.words = arguments
     if unknown:
         actions = top._subparsers._group_actions[0].choices[args.command]._actions  # ty: ignore
-        options = [o for action in actions for o in action.option_strings if o.startswith("--")]
-        near = hint(unknown[0].split("=")[0], options)
-        raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{near}; valid: {' '.join(options)}")
+        options = [o.removeprefix("--") for action in actions for o in action.option_strings if o.startswith("--")]
+        near = hint(unknown[0].split("=")[0].lstrip("-"), options).replace("mean ", "mean --")
+        valid = f"an option of `vgcrl {args.command} --help`" if near else " ".join(f"--{o}" for o in options)
+        raise UsageError(f"{unknown[0]} is not understood by `vgcrl {args.command}`{near}; valid: {valid}")
     return args
 
 

@@ -334,8 +334,17 @@ def _bench(args: argparse.Namespace) -> int:
         [k.replace("_", " ") for k in names],
         [[row[k] if isinstance(row[k], str) else f"{row[k]:,.4g}" for k in names] for row in rows],
     )
-    _print_table(["what", "value"], [[k, f"{v:,.2f}" if isinstance(v, float) else str(v)] for k, v in record.items()])
+    _print_table(["what", "value"], [[k.replace("_", " "), _in_words(v)] for k, v in record.items()])
     return 0
+
+
+def _in_words(x: Any) -> str:
+    """A part of a record, however deep, for a reader."""
+    if isinstance(x, dict):
+        return ", ".join(f"{k.replace('_', ' ')} {_in_words(v)}" for k, v in x.items())
+    if isinstance(x, list):
+        return ", ".join(map(_in_words, x))
+    return f"{x:,.4g}" if isinstance(x, float) else f"{x:,}" if type(x) is int else str(x)
 
 
 COMMANDS = {
