@@ -182,7 +182,8 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
         return _body(program, run, z, len(z) > FEW and given is None, ask)
     if ask.tour:
         raise UsageError(f"--tour: {config.env} has no body that goes about; valid: HalfCheetah, Ant, Humanoid")
-    z = z if given is not None or len(z) <= 2 * FEW else z[:: -(-len(z) // (2 * FEW))]
+    if given is None and len(z) > 2 * FEW:
+        z = z[np.linspace(0, len(z) - 1, 2 * FEW).round().astype(int)]
     if config.native:
         check_filmable(config)
         return _planar(program, runs, index, z, ask)

@@ -67,7 +67,7 @@ def drawn_body(task: Task, qpos: np.ndarray) -> Draw:
         for i in np.argsort(-depth, kind="stable"):
             colour = tuple(int(x) for x in 255 - (1 - 0.45 * far[i]) * (255 - hue))
             _outlined(pen, flat(limbs[i], centre), radius[i] * scale, colour)
-        return image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+        return image.reduce(FINE)
 
     return draw
 
@@ -112,22 +112,22 @@ def arena(
     def disc(pen: ImageDraw.ImageDraw, at: tuple[float, float], r: float, **how: Any) -> None:
         pen.ellipse((at[0] - r, at[1] - r, at[0] + r, at[1] + r), **how)
 
+    empty, box = Image.new("RGB", (FINE * WIDTH, FINE * HEIGHT), FLOOR), (left, edge, left + side, edge + side)
+    ImageDraw.Draw(empty).rectangle(box, fill="#ffffff")
+    if ground is not None:
+        empty.paste(ground.resize((int(side), int(side))), (int(left), int(edge)))
+    ImageDraw.Draw(empty).rectangle(box, outline="#c9c4b6", width=FINE)
+
     def draw(frame: int, skill: int) -> Image.Image:
-        hue = colours[skill]
-        image = Image.new("RGB", (FINE * WIDTH, FINE * HEIGHT), FLOOR)
+        hue, image = colours[skill], empty.copy()
         pen = ImageDraw.Draw(image)
-        box = (left, edge, left + side, edge + side)
-        pen.rectangle(box, fill="#ffffff")
-        if ground is not None:
-            image.paste(ground.resize((int(side), int(side))), (int(left), int(edge)))
-        pen.rectangle(box, outline="#c9c4b6", width=FINE)
         if goals is not None:
             disc(pen, pixel(goals[skill]), 9 * FINE, outline="#1f8a5b", width=2 * FINE)
         path = [pixel(place) for place in places[: frame + 1, skill]]
         if len(path) > 1:
             pen.line(path, fill=hue, width=2 * FINE, joint="curve")
         disc(pen, path[-1], 7 * FINE, fill=hue, outline="#ffffff", width=FINE)
-        return image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+        return image.reduce(FINE)
 
     return draw
 
