@@ -228,8 +228,8 @@ def _list(args: argparse.Namespace) -> int:
         found = {n: reached(policies.measured(c)) + ", with noise" * c.get("noise", False) for n, c in cards.items()}
         rows = [[n, c["method"], c["env"], f"{c['steps']:,}", found[n], c["about"]] for n, c in cards.items()]
         _print_table(["policy", "method", "env", "steps", "measured", "what it does"], rows)
-        for name, told in cards.items():
-            print(f"{name}: {told['command']}")
+        print("\ntrained with")
+        _print_table(["policy", "command"], [[name, told["command"]] for name, told in cards.items()])
     if args.what == "targets":
         from vgcrl.measure import target_states
 

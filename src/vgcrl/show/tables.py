@@ -15,6 +15,7 @@ LABELS = {
     "log_q": "E[log q]",
     "F_replay": "F on replay",
     "lgr_z_steps": "LGR(z) of all steps",
+    "coverage": "cells covered",
     "success": "places reached",
     "success_end": "reached at the end",
     "time_near": "time near",
@@ -51,9 +52,11 @@ def with_interval(mean: float | None, ci: list[float] | None) -> str:
 
 
 def reached(measured: dict[str, float]) -> str:
-    """What a policy reaches, in a few words."""
-    shown = [name for name in ("F", "lgr_z", "lgr_s", "lgr_v", "success") if name in measured]
-    return ", ".join(f"{LABELS[name]} {number(measured[name])}" for name in shown)
+    """What a policy reaches, in a few words: of places which share, else how well q knows goals."""
+    about = ("success", "coverage") if "success" in measured else ("F", "lgr_z", "lgr_s", "lgr_v")
+    shown = [name for name in about if name in measured]
+    told = {name: f"{measured[name]:,.0f}" if name == "coverage" else number(measured[name]) for name in shown}
+    return ", ".join(f"{LABELS[name]} {value}" for name, value in told.items())
 
 
 def metrics_table(record: dict[str, Any]) -> Table:
