@@ -181,8 +181,10 @@ def test_lgr_refuses_what_means_nothing():
         score(dims=())
     with pytest.raises(ValueError, match=r"dims \[5\] are not all of an observation's 4"):
         score(dims=[5])
-    with pytest.raises(ValueError, match="max_steps 0 is out of range"):
+    with pytest.raises(ValueError, match="max_steps 0 is not valid; valid: a whole number of at least 1"):
         score(max_steps=0)
+    with pytest.raises(ValueError, match="max_steps '3' is not valid"):
+        score(max_steps="3")
     for wrong in (2**40, 2**31, -1):
         with pytest.raises(vgcrl.UsageError, match=f"--seed {wrong} is out of range; valid: an integer from 0 to"):
             score(seed=wrong)

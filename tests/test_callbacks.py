@@ -163,3 +163,4 @@ def test_a_metric_that_an_environment_has_not_is_refused(tmp_path, capsys):
     assert "--stop-when 'coverage' is unknown" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     one_line(lambda: vgcrl.stop_when("lgrz", at_least=1.0), "stop_when 'lgrz' is unknown", "did you mean")
+    one_line(lambda: vgcrl.stop_when(3, at_least=1.0), "stop_when 3 is unknown; valid: F, ")

@@ -56,6 +56,15 @@ def test_bad_input_is_refused(program):
         vgcrl.compile("diayn", stepz=3)
 
 
+def test_a_state_of_another_program_is_refused(program):
+    """Before JAX takes it over, or reads numbers of another meaning."""
+    other = vgcrl.compile("diayn", **SMALL | {"seeds": 1}).init()
+    for wrong in (other, other.runs, None):
+        for use in (program.advance, program.evaluate, program.policy):
+            with pytest.raises(ValueError, match=r"the state is not one of this program; valid: what its init"):
+                use(wrong)
+
+
 @pytest.mark.parametrize("wrong", [np.nan, -np.inf, 1e39])
 def test_targets_that_are_not_finite_are_refused_without_a_warning(program, wrong, recwarn):
     with pytest.raises(ValueError, match="targets have a number that is not finite"):

@@ -266,7 +266,11 @@ def test_targets_from_files(tmp_path):
     for name, array in {"T.NPY": numbers, "shaped.npy": numbers.reshape(3, 2, 2)}.items():
         with (tmp_path / name).open("wb") as file:
             np.save(file, array)
-        np.testing.assert_array_equal(target_states.from_file(tmp_path / name, 4), numbers)
+    np.testing.assert_array_equal(target_states.from_file(tmp_path / "T.NPY", 4), numbers)
+    np.testing.assert_array_equal(target_states.from_file(tmp_path / "shaped.npy", 4, (2, 2)), numbers)
+    for shape in (None, (4,), (2, 2, 1)):
+        with pytest.raises(UsageError, match=r"holds \(3, 2, 2\) values; valid: .* rows of 4 finite numbers"):
+            target_states.from_file(tmp_path / "shaped.npy", 4, shape)
     (tmp_path / "bad.csv").write_text("1,x,2,3\n" + text)
     with pytest.raises(UsageError, match="cannot be read"):
         target_states.from_file(tmp_path / "bad.csv", 4)

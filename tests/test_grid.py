@@ -441,12 +441,12 @@ def test_a_program_under_way_goes_on_at_its_own_speed(uninterrupted, tmp_path):
 
 def test_what_no_program_was_timed_for_is_not_guessed():
     job = grid.jobs(discrete.GRID, Request(steps=1000, seeds=1))[0]
-    known, unknown = (planning.Estimate(job, "to do", None, seconds) for seconds in (90.0, None))
+    known, unknown = (planning.Estimate(job, "to do", 2000, None, seconds) for seconds in (90.0, None))
     assert planning.left([known, known]) == "about 3.0 min left"
     assert planning.left([known, unknown]) == "about 1.5 min left, and 1 program of unknown speed"
     assert planning.left([unknown]) == "time left not known yet"
     assert planning.work([known, known]) == [90.0, 90.0]
-    assert planning.work([known, unknown]) == [2 * 1000.0] * 2
+    assert planning.work([known, unknown]) == [2000.0] * 2
 
 
 def shrink(patch):
@@ -621,6 +621,22 @@ def test_a_trained_program_is_measured_where_only_its_policy_is(uninterrupted, s
     for cell in (json.loads(p.read_text()) for p in (tmp_path / "discrete-quick" / "cells").glob("*.json")):
         assert cell["measured_on"] == "this machine" != cell["hardware"]
         assert cell["versions"]["jax"] == jax.__version__, "of the one that trained it"
+
+
+def test_what_another_machine_trained_is_measured_without_its_engine(
+    uninterrupted, small, tmp_path, capsys, monkeypatch
+):
+    def refused(options):
+        raise UsageError("--engine warp needs a CUDA device")
+
+    name = Path("discrete-quick", "runs", "pointmass-G2")
+    shutil.copytree(uninterrupted / name, tmp_path / name)
+    for module in (grid, planning):
+        monkeypatch.setattr(module, "resolve", refused)
+    assert run(tmp_path, "--program", "pointmass-G2") == 0
+    assert [*numbers(tmp_path)] == ["pointmass-G2.json"]
+    assert run(tmp_path, "--program", "pointmass-G3") == 2
+    assert "needs a CUDA device" in capsys.readouterr().err
 
 
 def test_what_an_experiment_leaves(finished):

@@ -3,12 +3,15 @@
 import subprocess
 import sys
 from collections import Counter
+from importlib.metadata import Distribution, PackageNotFoundError, version
 
 import pytest
 
 import vgcrl
 from vgcrl.cli import COMMANDS, main
 from vgcrl.cli.plain_help import plain_help, read_plain_help
+from vgcrl.experiments.scheduling import worker
+from vgcrl.training import summary
 from vgcrl.training.config import FIELDS
 from vgcrl.training.fields import described
 from vgcrl.training.option_groups import GROUPS
@@ -42,6 +45,21 @@ def test_version_is_the_package_s(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert capsys.readouterr().out == f"vgcrl {vgcrl.__version__}\n"
+
+
+def test_a_copy_that_is_not_installed_knows_its_version(monkeypatch):
+    found = Distribution.from_name
+
+    def from_name(name):
+        if name == "vgcrl":
+            raise PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(Distribution, "from_name", from_name)
+    with pytest.raises(PackageNotFoundError):
+        version("vgcrl")
+    assert summary.versions()["vgcrl"] == vgcrl.__version__
+    assert worker.versions()["vgcrl"].startswith(f"{vgcrl.__version__} (")
 
 
 def test_plain_help_is_as_the_options_say():

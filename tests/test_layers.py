@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "vgcrl"
-FLOORS = ["errors", "files", "objective", "envs", "measure", "training", "use", "show", "experiments", "bench", "cli"]
-FLOORS += ["__init__", "__main__"]
+FLOORS = ["version", "errors", "files", "objective", "envs", "measure", "training", "use", "show", "experiments"]
+FLOORS += ["bench", "cli", "__init__", "__main__"]
 
 
 def floor(path: Path) -> int:

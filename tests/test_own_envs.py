@@ -130,6 +130,28 @@ def test_a_run_remembers_its_class_and_arguments(tmp_path, capsys):
     assert "--env-arg 'current' is not understood" in capsys.readouterr().err
 
 
+def test_a_class_that_is_given_again_is_described_again():
+    """As a cell of a notebook that is run twice: another class of the same module and name."""
+    for high in (5.0, 7.0):
+        harbour = type("Harbour", (Ship,), {"observation_space": gymnasium.spaces.Box(-high, high, (3,))})
+        config = resolve(to_options({"method": "diayn", "env": harbour, "horizon": 6}))
+        assert config.env == f"{__name__}:Harbour"
+        assert config.specification.high == (high,) * 3
+
+
+def test_what_an_environment_raises_at_its_start_is_a_usage_error_in_python():
+    class Shut(Ship):
+        def reset(self, **options):
+            if started:
+                raise ValueError("the harbour is shut")
+            return super().reset(**options)
+
+    started = False
+    program = vgcrl.compile("diayn", env=Shut, horizon=6, seeds=1, envs=1)
+    started = True
+    one_line(program.init, "Shut: ValueError: the harbour is shut at ")
+
+
 @pytest.mark.parametrize("horizon", [None, 6])
 def test_what_is_built_to_ask_something_is_closed(horizon):
     made = []

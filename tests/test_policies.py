@@ -3,6 +3,7 @@
 import json
 import re
 
+import jax
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ import vgcrl
 from untrained import untrained
 from vgcrl.cli import main, parse
 from vgcrl.errors import UsageError
+from vgcrl.training import policy_file, trainer
 from vgcrl.training.logs import append_line
 from vgcrl.use import policies
 
@@ -52,6 +54,18 @@ def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path, monkeypatch):
     assert policies.measured(card) == card["with_noise"] == {"F": 1.75, "lgr_z": 0.75}
     assert policies.measured(card | {"noise": False}) == card["measured"]
     assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
+
+
+def test_a_seed_that_has_diverged_is_told_and_not_loaded(tmp_path, capsys):
+    run = untrained(tmp_path / "run", "diayn", learning_rate=(1e-3, 1e-2))
+    _, runs, counters = trainer.restore(run, pytest.fail)
+    lost = jax.tree.map(lambda x: x.at[3].set(np.nan) if x.dtype == np.float32 else x, runs.learner)
+    policy_file.save(run, 640, runs._replace(learner=lost), counters, config=(run / "config.json").read_text())
+    assert vgcrl.load(run, seed=1, setting=0).act(np.zeros(4), z=3).shape == (2,)
+    which = "seed 1, --learning-rate 0.01, --posterior-learning-rate 0.005"
+    assert f"{which} has diverged, and its weights are no numbers" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"seed 1, .* has diverged; valid: another seed"):
+        vgcrl.load(run, seed=1, setting=1)
 
 
 def test_a_name_that_is_none_is_told(tmp_path):

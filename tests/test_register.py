@@ -109,6 +109,7 @@ def test_posteriors_say_what_serves_them():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"goals": None}, "method 'mine' has goals None; valid: a function of an EnvSpec"),
         ({"posteriors": ()}, "method 'mine' has posteriors ()"),
         ({"posteriors": "state-huber"}, "method 'mine' has posteriors 'state-huber'"),
         ({"relabel": "hers"}, "--relabel 'hers' is unknown (did you mean her?); valid: none, her, p-her"),

@@ -239,7 +239,7 @@ def test_where_every_run_diverges_training_stops(tmp_path, capsys):
 def test_a_run_that_diverges_is_told_once_and_the_others_go_on(tmp_path, capsys, monkeypatch):
     out = tmp_path / "half"
     assert main(["train", "--out", str(out), *flags(seeds=1), "--learning-rate", "1e-3,1e15"]) == 0
-    reported = [line for line in capsys.readouterr().err.splitlines() if "diverged" in line]
+    reported = [line for line in capsys.readouterr().err.splitlines() if "diverged at step" in line]
     rows = read_lines(out / "metrics.jsonl")[-1]["seeds"]
     lost = [row for row in rows if row["learning_rate"] > 1]
     assert [line.split(",")[0] for line in reported] == [f"seed {row['seed']}" for row in lost]

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vgcrl.version import VERSION
+
 if TYPE_CHECKING:
     from vgcrl.errors import UsageError
     from vgcrl.experiments.reports import report
@@ -34,7 +36,7 @@ __all__ = [
     "stop_when",
     "train",
 ]
-__version__ = "0.2.0"
+__version__ = VERSION
 
 _ELSEWHERE = {
     "Policy": "use.policy",

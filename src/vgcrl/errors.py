@@ -12,8 +12,8 @@ class UsageError(ValueError):
     """Names the option, the fault and what is valid."""
 
 
-class Broken(Exception):
-    """An environment raised; the message says what and where, `traceback` is the whole of it."""
+class Broken(UsageError):
+    """A user's environment raised; the message says what and where, `traceback` is the whole of it."""
 
     traceback = ""
 

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         if sys.stdout:  # it may have been closed
             sys.stdout.flush()
         return code
-    except (UsageError, Broken) as error:
+    except UsageError as error:
         if "--debug" in words:
             _print_traceback(error)
         say(f"vgcrl: {' '.join(str(error).split())}")

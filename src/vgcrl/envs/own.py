@@ -18,6 +18,7 @@ from vgcrl.errors import UsageError
 
 LOCAL = "local."
 _FACTORIES: dict[str, Callable[..., Any]] = {}  # given as objects in this process
+_REVISIONS: dict[str, int] = {}
 
 
 class NamedEnv(NamedTuple):
@@ -51,8 +52,14 @@ def is_given(name: str) -> bool:
     return name in _FACTORIES
 
 
+def revision(name: str) -> int:
+    """How many objects have had this name: a cell of a notebook that is run again gives another."""
+    return _REVISIONS.get(name, 0)
+
+
 def register(name: str, make: Callable[..., Any]) -> None:
-    _FACTORIES[name] = make
+    if _FACTORIES.get(name) is not make:
+        _FACTORIES[name], _REVISIONS[name] = make, revision(name) + 1
 
 
 def module_name(module: str) -> str:
@@ -86,7 +93,7 @@ def _give(name: str, make: Callable[..., Any]) -> str:
     while name.startswith(LOCAL) and _FACTORIES.get(free, make) is not make:
         i += 1
         free = f"{name}-{i}"
-    _FACTORIES[free] = make
+    register(free, make)
     return free
 
 

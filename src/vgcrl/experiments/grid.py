@@ -159,11 +159,16 @@ def select(every: list[Job], ask: Request) -> list[Job]:
     return [job for job in chosen if not ask.goal_dim or job.options["goal_dim"] in ask.goal_dim]
 
 
+def trained(folder: Path, job: Job) -> bool:
+    """Here or elsewhere: what is left to do needs neither the device nor the engine that it was trained with."""
+    return cells.cell_path(folder, job).exists() or run_folder.is_finished(run_path(folder, job))
+
+
 def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
     """Trained, or trained on; measured; and its run without what takes much space, the replay in its checkpoints."""
     run = run_path(folder, job)
     if not cells.cell_path(folder, job).exists():
-        if not run_folder.is_finished(run) and train(job.options, run).interrupted:
+        if not trained(folder, job) and train(job.options, run).interrupted:
             cells.write_unfinished(folder, job)
             raise KeyboardInterrupt
         cells.write(folder, job, *cells.finish(job, run, size, say))
@@ -286,7 +291,8 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, s
     every = jobs(grid, ask)
     selected = select(every, ask)
     for job in selected:
-        resolve(job.options)
+        if not trained(folder, job):
+            resolve(job.options)
     found = cells.read_all(folder, every, unfinished=True)  # bad input and damaged files, before anything starts
     if ask.report and not found:
         raise UsageError(f"--report finds no program in {folder / 'cells'}; valid: --out DIR where some were trained")

@@ -22,6 +22,7 @@ COLUMNS = ["program", "rows", "runs", "steps", "memory", "time left", "state"]
 class Estimate(NamedTuple):
     job: Job
     state: str  # done, to do, or how far it is
+    size: int  # environment steps of all its runs
     memory: float | None  # bytes, where it is to be trained
     seconds: float | None  # left; None where no program like it has been timed
 
@@ -51,20 +52,21 @@ def memory(config: Config) -> float:
 
 def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True) -> Estimate:
     if job.name in cells:
-        return Estimate(job, "done", None, 0.0)
+        return Estimate(job, "done", cells[job.name]["runs"] * cells[job.name]["steps"], None, 0.0)
     run = run_path(folder, job)
     config = run_folder.read_config(run) if started(run) else resolve(job.options)
     done = min(1.0, run_folder.steps_done(run) / config.steps)
     whole = seconds(config, list(cells.values()), run)
     state = f"{100 * done:.0f} %" if started(run) else "to do"
-    return Estimate(job, state, memory(config) if sizes else None, whole if whole is None else (1 - done) * whole)
+    left = whole if whole is None else (1 - done) * whole
+    return Estimate(job, state, config.runs * config.steps, memory(config) if sizes and done < 1 else None, left)
 
 
 def work(estimates: list[Estimate]) -> list[float]:
     """Seconds where all are known, else environment steps: what the longest programs have most of."""
     if all(e.seconds is not None for e in estimates):
         return [e.seconds or 0.0 for e in estimates]
-    return [float(config.runs * config.steps) for config in (resolve(e.job.options) for e in estimates)]
+    return [float(e.size) for e in estimates]
 
 
 def left(estimates: Iterable[Estimate]) -> str:

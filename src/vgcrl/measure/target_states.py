@@ -82,8 +82,9 @@ def _rows(text: str) -> list[list[str]]:
     return rows if not rows or any(map(number, rows[0])) else rows[1:]
 
 
-def from_file(path: Path, width: int) -> Array:
-    """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv."""
+def from_file(path: Path, width: int, shape: tuple[int, ...] | None = None) -> Array:
+    """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv; where the environment
+    shows them in a shape of more dimensions, in that shape too."""
     readers: dict[str, Callable[[Path], Any]] = {
         ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
@@ -102,7 +103,8 @@ def from_file(path: Path, width: int) -> Array:
             if found.dtype.kind not in "biuf":
                 raise TypeError(f"{found.dtype} are no numbers")
             targets = np.atleast_2d(found.astype(np.float32))
-            targets = targets.reshape(len(targets), -1) if targets.ndim > 2 else targets  # of observations with a shape
+            if shape in (targets.shape, targets.shape[1:]):
+                targets = targets.reshape(-1, width)
     except UNREADABLE as error:
         raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
     if targets.ndim != 2 or targets.shape[1] != width or not len(targets):

@@ -4,7 +4,6 @@ import io
 import os
 import re
 import shlex
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training import trainer
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
+from vgcrl.version import VERSION
 
 CURVES = (
     "Thin: seeds. Thick: their mean. Dashed: chance and best, computed. Dotted: F of the last batch from replay; where "
@@ -102,7 +102,7 @@ def run_page(folder: Path, beside: Path | None = None) -> Page:
     effort = (
         f"{counters['step']:,} environment steps per run, {counted(config.seeds, 'seed')}, {counters['wall']:.0f} s"
     )
-    lead = f"{effort}; vgcrl {version('vgcrl')}."
+    lead = f"{effort}; vgcrl {VERSION}."
     return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
 
 

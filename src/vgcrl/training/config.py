@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vgcrl.envs import Engine, Env, HostEnvs, find, modules
+from vgcrl.envs import Engine, Env, HostEnvs, find, modules, own
 from vgcrl.envs.mjx_engine import PHYSICS
 from vgcrl.errors import UsageError
 from vgcrl.objective.learner import CRITICS, REWARDS
@@ -22,7 +22,7 @@ from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.pictures import ENCODERS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
-from vgcrl.training.fields import EPISODES, HUGE, check, kind_of, option, spoken
+from vgcrl.training.fields import EPISODES, HUGE, check, flag, kind_of, option, spoken
 from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
@@ -226,6 +226,12 @@ class Config:
             raise UsageError(f"setting {setting!r} is not in this run; valid: {known}")
         return (setting or 0) * self.seeds + int(seed) - self.seed
 
+    def named_run(self, index: int) -> str:
+        """A run by its seed, and by what its setting has of its own."""
+        setting, seed = divmod(index, self.seeds)
+        own = [f"{flag(name)} {self.settings[setting][name]:g}" for name in self.swept]
+        return ", ".join([f"seed {self.seed + seed}", *own])
+
     @property
     def schedule(self) -> tuple[int, int]:
         return schedule(self.envs, self.updates_per_step)
@@ -267,9 +273,14 @@ def first_setting(options: dict[str, Any]) -> dict[str, Any]:
     return {name: x[0] if name in KNOBS else x for name, x in options.items()}
 
 
-@functools.lru_cache(maxsize=64)
 def specification(env: str, engine: str, **options: Any) -> EnvSpec:
     """Of an environment on an engine, with the options of both."""
+    return specification_of(env, own.revision(env), engine, **options)
+
+
+@functools.lru_cache(maxsize=64)
+def specification_of(env: str, revision: int, engine: str, **options: Any) -> EnvSpec:
+    """Kept for as long as the name stands for the same object."""
     simulator = find(env).engines[engine]
     if simulator.native:
         return simulator.build(1, **first_setting(options)).spec

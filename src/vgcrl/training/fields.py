@@ -98,10 +98,10 @@ def words_of(name: str, value: Any) -> list[str]:
     return [word for each in value or () for word in (again, each)] if again else [flag(name), spoken(value)]
 
 
-def one_of(name: str, value: str, valid: Iterable[str]) -> None:
+def one_of(name: str, value: Any, valid: Iterable[str]) -> None:
     valid = list(valid)
     if value not in valid:
-        raise UsageError(f"{name} {value!r} is unknown{hint(value, valid)}; valid: {', '.join(valid)}")
+        raise UsageError(f"{name} {value!r} is unknown{hint(str(value), valid)}; valid: {', '.join(valid)}")
 
 
 def check(field: dataclasses.Field, value: Any) -> None:

@@ -13,7 +13,7 @@ from vgcrl.measure import target_states
 from vgcrl.training import checkpoint, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.display import Display
-from vgcrl.training.fields import flag, spoken
+from vgcrl.training.fields import spoken
 from vgcrl.training.logs import append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
 from vgcrl.training.run_folder import Run
@@ -47,9 +47,8 @@ def _check_diverged(config: Config, line: dict[str, Any], reported: set[int], sa
             f"every run has diverged at step {line['step']}; valid: a smaller --learning-rate than "
             f"{spoken(config.learning_rate)}; the run stopped and its last checkpoint remains"
         )
-    for row in (line["seeds"][r] for r in sorted(lost - reported)):
-        which = ", ".join([f"seed {row['seed']}", *(f"{flag(k)} {row[k]:g}" for k in config.swept)])
-        say(f"{which}: diverged at step {line['step']}, its numbers are lost; the other runs go on")
+    for r in sorted(lost - reported):
+        say(f"{config.named_run(r)}: diverged at step {line['step']}, its numbers are lost; the other runs go on")
     reported |= lost
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key, Shaped
 
@@ -55,6 +56,15 @@ def policy(config: Config, runs: RunState) -> RunState:
     state = runs.learner
     learner = LearnerState(state.q, (), acting(state.agent, critics=bool(config.gpi)))
     return without(runs._replace(learner=learner), "replay", "scene")
+
+
+def diverged(runs: RunState) -> np.ndarray:
+    """Of every run, whether a weight of its policy or of q is no number."""
+    found = np.zeros(len(runs.fault), bool)
+    for x in jax.tree.leaves((runs.learner.q, runs.learner.agent)):
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            found |= np.isnan(np.asarray(x)).reshape(len(found), -1).any(axis=1)
+    return found
 
 
 def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "env obs"] | None) -> RunState:

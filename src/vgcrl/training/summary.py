@@ -1,7 +1,6 @@
 """What one evaluation says: a row per run, and mean and interval over the seeds of each setting."""
 
 import platform
-from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +14,7 @@ from vgcrl.measure.places import PLACES, arrivals, coverage
 from vgcrl.measure.statistics import interval
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training.program import Program
+from vgcrl.version import VERSION
 
 SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES, *OWN_SUCCESS)
 
@@ -32,7 +32,7 @@ def hardware() -> str:
 
 
 def versions() -> dict[str, str]:
-    return {"vgcrl": version("vgcrl"), "jax": jax.__version__, "python": platform.python_version()}
+    return {"vgcrl": VERSION, "jax": jax.__version__, "python": platform.python_version()}
 
 
 def _places(out: dict[str, Any]) -> list[dict[str, float]]:

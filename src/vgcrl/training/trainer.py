@@ -22,7 +22,7 @@ from vgcrl.training.host_program import compile_config
 from vgcrl.training.logs import read_lines, truncate_lines
 from vgcrl.training.loop import NEVER, NOBODY, Callback, Evaluated, train_loop
 from vgcrl.training.options import Options
-from vgcrl.training.program import Program, RunState, policy
+from vgcrl.training.program import Program, RunState, diverged, policy
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import (
     Run,
@@ -151,8 +151,21 @@ def _on_host(config: Config) -> int:
     return 0 if config.native else config.envs * config.runs
 
 
+def _note_lost(folder: Path, config: Config, runs: RunState, warn: Callable[[str], None]) -> None:
+    """Runs that had diverged when they were saved; the others serve."""
+    for r in np.flatnonzero(diverged(runs)):
+        warn(f"{folder}: {config.named_run(int(r))} has diverged, and its weights are no numbers")
+
+
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """A run by its policy where that is as new as its checkpoints, since it is small; else by the newest sound one.
+    """A run to be examined; what had diverged in it is told."""
+    program, runs, counters = _restore(folder, warn)
+    _note_lost(folder, program.config, runs, warn)
+    return program, runs, counters
+
+
+def _restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
+    """By its policy where that is as new as its checkpoints, since it is small; else by the newest sound one.
 
     One that is examined by another engine than trained it is always read from its policy, as of its last evaluation.
     """

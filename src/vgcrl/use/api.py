@@ -24,7 +24,7 @@ def make(env: Any = "pointmass", *, env_kwargs: dict[str, Any] | None = None, **
     Examples:
         >>> env = vgcrl.make("windy-pointmass", dims=2, wind=(40, 0))
     """
-    given = to_options({"env": env, "env_kwargs": env_kwargs, **options})
+    given = to_options({"env": "pointmass" if env is None else env, "env_kwargs": env_kwargs, **options})
     valid = ("env_kwargs", "env_arg", "engine", *find(given["env"]).options)
     for name in (name for name in options if name not in valid):
         raise UsageError(f"make takes no {name}; valid for {given['env']}: {', '.join(valid)}")

@@ -33,6 +33,10 @@ class TrainingState(NamedTuple):
     iteration: int
 
 
+def _kind(x: Any) -> tuple[tuple[int, ...], Any]:
+    return x.shape, x.dtype
+
+
 class CompiledTraining:
     """What `vgcrl.compile` returns. It writes no file and handles no signal.
 
@@ -41,6 +45,7 @@ class CompiledTraining:
 
     def __init__(self, config: Config):
         self.config, self._program = config, compile_config(config)
+        self._shapes = jax.tree.map(_kind, self._program.shapes())
         self._newest: TrainingState | None = None  # where the environments on the host are, if they are there
 
     @property
@@ -54,6 +59,7 @@ class CompiledTraining:
 
     def advance(self, state: TrainingState, n: int = 1) -> TrainingState:
         """The state after n more iterations; asynchronous where the environment is compiled too."""
+        self._check(state)
         most = LARGEST // self.steps_per_iteration - state.iteration
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or not 1 <= n <= most:
             raise ValueError(f"n {n!r} is not valid; valid: a whole number of iterations, here from 1 to {most}")
@@ -71,6 +77,7 @@ class CompiledTraining:
         `targets` (target, observation) are states for LGR(s); without them, the environment's own starts.
         """
         check_episodes(episodes)
+        self._check(state)
         check_finite(self._program, state.runs)
         width = self._program.spec.obs_dim
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
@@ -86,7 +93,12 @@ class CompiledTraining:
     def policy(self, state: TrainingState, seed: int | None = None, setting: int | None = None) -> Policy:
         """The policy of one seed (the first unless told) to act with, of the setting told where several are trained,
         counted from 0; it stays as it is when training goes on."""
+        self._check(state)
         return policy_of(self._program, state.runs, seed, setting)
+
+    def _check(self, state: TrainingState) -> None:
+        if not isinstance(state, TrainingState) or jax.tree.map(_kind, state.runs) != self._shapes:
+            raise ValueError("the state is not one of this program; valid: what its init or advance returned")
 
     def _remember(self, state: TrainingState) -> TrainingState:
         self._newest = None if self.config.native else state

@@ -31,8 +31,11 @@ def evaluate_run(
     if not isinstance(noise, (bool, np.bool_)):
         raise UsageError(f"--noise {noise!r} is not valid; valid: True or False")
     program, runs, counters = restore(folder, warn)
-    config, width = program.config, program.spec.obs_dim
-    wanted = target_states.from_file(file, width) if file else target_states.for_spec(config.env, program.spec)
+    config, spec = program.config, program.spec
+    if file:
+        wanted = target_states.from_file(file, spec.obs_dim, spec.obs_shape)
+    else:
+        wanted = target_states.for_spec(config.env, spec)
     missed, count = target_states.quality(config.env)
     if file is None and 2 * missed > count:
         warn(f"{config.env}: of the {count} experts behind the target states, {missed} missed the velocity asked for")

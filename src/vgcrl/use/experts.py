@@ -31,6 +31,7 @@ from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 from vgcrl.training.resolve import resolve
 from vgcrl.use.policies import folder_of
+from vgcrl.version import VERSION
 
 SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
 REQUESTS, TURNED = 41, 13  # velocities asked of a policy that is there, per axis; where only speeds have to be right
@@ -132,7 +133,7 @@ def common_facts(config: Config, command: str, step: int) -> dict[str, Any]:
         "updates_per_step": config.updates_per_step,
         "tolerance": TOLERANCE,
         "hardware": summary.hardware(),
-        "versions": {name: version(name) for name in ("vgcrl", "jax", "mujoco") if find_spec(name)},
+        "versions": {"vgcrl": VERSION} | {name: version(name) for name in ("jax", "mujoco") if find_spec(name)},
         "steps": step,
     }
 

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs.observations import to_numbers
+from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
-from vgcrl.training.program import Program, RunState, without
+from vgcrl.training.program import Program, RunState, diverged, without
 
 
 class Policy:
@@ -168,4 +169,7 @@ def policy_of(
     program: Program, runs: RunState, seed: int | None, setting: int | None = None, noise: bool = False
 ) -> Policy:
     """Of one seed, the first unless told, and one setting, which must be told where there are several."""
-    return Policy(program, runs, program.config.find_run(seed, setting), noise)
+    index = program.config.find_run(seed, setting)
+    if diverged(runs)[index]:
+        raise UsageError(f"{program.config.named_run(index)} has diverged; valid: another seed or setting")
+    return Policy(program, runs, index, noise)

@@ -14,7 +14,7 @@ from vgcrl.envs import ENVS, EnvRow, modules, own
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
 from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS, Build, Posterior
-from vgcrl.training.config import FIELDS, specification
+from vgcrl.training.config import FIELDS, specification_of
 from vgcrl.training.fields import check
 
 
@@ -33,6 +33,9 @@ def _claim(kind: str, name: str, taken: bool, module: str) -> None:
 
 
 def _check_row(name: str, method: Method) -> None:
+    if not callable(method.goals):
+        valid = "a function of an EnvSpec, features and a goal dimension that returns a goal space"
+        raise UsageError(f"method {name!r} has goals {method.goals!r}; valid: {valid}")
     posteriors = method.posteriors
     if not isinstance(posteriors, (tuple, list)) or not posteriors or not all(isinstance(x, str) for x in posteriors):
         raise UsageError(f"method {name!r} has posteriors {posteriors!r}; valid: names of some, the default first")
@@ -94,8 +97,8 @@ def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
     if not callable(make) and not isinstance(make, EnvRow):
         raise UsageError(f"environment {name!r} is a {type(make).__name__}; valid: a class, a function or an EnvRow")
     _claim("env", name, name in ENVS or own.is_given(name), _caller())
-    specification.cache_clear()  # that of an environment which had the name before
     if isinstance(make, EnvRow):
+        specification_of.cache_clear()  # that of a row which had the name before
         ENVS[name] = make
     else:
         own.register(name, make)

@@ -37,8 +37,9 @@ def lgr(
     """
     if dims is not None and not len(dims):
         raise ValueError("dims are empty: give at least one, or None for all")
-    if max_steps is not None and max_steps < 1:
-        raise ValueError(f"max_steps {max_steps} is out of range: give at least 1")
+    whole = isinstance(max_steps, (int, np.integer)) and not isinstance(max_steps, bool)
+    if max_steps is not None and not (whole and max_steps >= 1):
+        raise ValueError(f"max_steps {max_steps!r} is not valid; valid: a whole number of at least 1")
     seed = seed.item() if isinstance(seed, np.generic) else seed
     check(FIELDS["seed"], seed)
     goals = np.asarray(targets, np.float32)

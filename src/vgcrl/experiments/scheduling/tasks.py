@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.show.tables import counted
 from vgcrl.training.signals import request_stop
@@ -16,7 +15,7 @@ Say = Callable[[str], None]
 class Task(NamedTuple):
     """A program. Its files are `runs/NAME/` and `cells/NAME.*` in the experiment's folder.
 
-    `make()` goes on from its last checkpoint. It raises UsageError or Broken where the program fails, and
+    `make()` goes on from its last checkpoint. It raises UsageError where the program fails, and
     KeyboardInterrupt where it was stopped and saved.
     """
 
@@ -45,7 +44,7 @@ def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
     for task in tasks:
         try:
             task.make()
-        except (UsageError, Broken) as error:
+        except UsageError as error:
             failed.append(f"{task.name}: {error}")
             say(failed[-1])
         except KeyboardInterrupt:

@@ -5,6 +5,7 @@ library is imported.
 """
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import re
@@ -64,7 +65,8 @@ def code_digest(package: Path) -> str:
 def versions() -> dict[str, str]:
     """What decides whether a node computes the same as another."""
     try:
-        return {"vgcrl": f"{version('vgcrl')} ({code_digest(installed())[:8]})", "jax": version("jax")}
+        digest = code_digest(installed())[:8]
+        return {"vgcrl": f"{importlib.import_module('vgcrl').__version__} ({digest})", "jax": version("jax")}
     except PackageNotFoundError as error:
         return {"vgcrl": f"no {error.name or 'vgcrl'}", "jax": "–"}
 

@@ -5,7 +5,6 @@ import gzip
 import html
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -15,6 +14,7 @@ from vgcrl.files import atomic_write
 from vgcrl.show.explorer.export import export_run, labelled
 from vgcrl.show.explorer.networks import Data
 from vgcrl.training.logs import to_json
+from vgcrl.version import VERSION
 
 LARGEST = 8_000_000  # bytes of a page
 HERE = files("vgcrl.show.explorer")
@@ -49,7 +49,7 @@ def render(run: Data) -> str:
     carried += [_packed(name, (HERE / "assets" / f"{name}.gz").read_bytes()) for name in names]
     return Template((HERE / "page.html").read_text()).substitute(
         title=html.escape(f"{run['method']} on {run['env']}"),
-        version=version("vgcrl"),
+        version=VERSION,
         credits=credits(names),
         style=(HERE / "page.css").read_text(),
         assets="".join(carried),

@@ -1,0 +1,3 @@
+"""The version of this package, also where it was copied and not installed."""
+
+VERSION = "0.2.0"
