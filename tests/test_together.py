@@ -3,7 +3,9 @@
 import dataclasses
 import importlib.util
 import json
+import os
 import signal
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -155,7 +157,7 @@ def test_what_is_stopped_is_saved_as_runs_of_so_many_steps(tmp_path):
 
     together.train(folders, say)
     assert said[-1] == "stopped"
-    together.wait_for_policies(tmp_path, 0, said.append)
+    together.wait_for_policies(tmp_path, 0, (), said.append)
     for folder in folders.values():
         (line,) = (json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines())
         assert run_folder.is_finished(folder)
@@ -167,14 +169,14 @@ def test_what_was_trained_together_is_a_finished_run(tmp_path):
     folders = {config("diayn", 3): tmp_path / "three", config("diayn", 5): tmp_path / "five"}
     together.train(folders, lambda line: None)
     said = []
-    together.wait_for_policies(tmp_path, 0, said.append)
-    assert len(said) == 4
+    together.wait_for_policies(tmp_path, 0, (), said.append)
+    assert len(said) == 6
     assert together.examine(tmp_path, {}, said.append) == 0
     with pytest.raises(UsageError, match="another run"):
         together.train(folders, lambda line: None)
     for one, folder in folders.items():
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        assert [line["step"] for line in lines] == [80, 160]
+        assert [line["step"] for line in lines] == [4, 80, 160]
         assert run_folder.is_finished(folder)
         restored, runs, _ = together.trainer.restore(folder, print)
         assert restored.config.goal_dim == one.goal_dim
@@ -189,3 +191,36 @@ def test_only_biases_of_q_make_categories_impossible(name, value):
     x, wide = jax.numpy.ones((2, 3)), jax.numpy.ones((2, 5))
     found = together.Learner.widen(learner, None, f".learner.q.q.net.layers[2].{name}", x, wide)
     assert found.tolist() == [[1, 1, 1, value, value]] * 2
+
+
+STUB = """#!/bin/bash
+# Stands in for Python: COMMAND of tools/train_together.py, an experiment, and what a group is told to do
+command=$2 experiment=$3 what=$4
+if [ "$command" = examine ]; then echo "examines $experiment" "$@"; exit 0; fi
+[ "$what" = fails ] && { echo "no such program"; exit 3; }
+trap 'echo saved; kill $!; exit 0' TERM
+[ "$what" = stopped ] && { tail -f /dev/null & kill -TERM "$PPID"; wait; }
+exit 0
+"""
+
+
+@pytest.mark.parametrize(("groups", "code", "told"), [(("a ends", "b ends"), 0, ""), (("a ends", "a fails"), 1, "2")])
+def test_groups_side_by_side(groups, code, told, tmp_path):
+    done = side_by_side(tmp_path, *groups)
+    assert done.returncode == code
+    assert done.stderr == (f"{told}: failed\nno such program\n" if told else "")
+    for experiment in {group.split()[0] for group in groups}:
+        assert f"examines {experiment}" in (tmp_path / f"{experiment}.log").read_text()
+
+
+def test_groups_that_are_stopped_save_what_they_have(tmp_path):
+    assert side_by_side(tmp_path, "a stopped").returncode == 0
+    assert (tmp_path / "1.log").read_text() == "saved\n"
+
+
+def side_by_side(out, *groups):
+    python, tool = out / "python", Path(__file__).parents[1] / "tools" / "side_by_side.sh"
+    python.write_text(STUB)
+    python.chmod(0o755)
+    words = ["bash", tool, out, *groups, "--", "--steps", "10"]
+    return subprocess.run(words, env={**os.environ, "PYTHON": python}, capture_output=True, text=True, timeout=60)

@@ -6,13 +6,15 @@
 Every run learns as it does alone, from its own environments and random numbers. Programs whose numbers of categories
 are not far apart also learn in one call: all have the categories of the largest, of which each uses its own number.
 `train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks. `examine`, in a second process, evaluates
-each as it comes (`--wait SECONDS`), what Warp has trained without a GPU, and writes the run as training alone does.
+each as it comes (`--wait SECONDS`, `--beside PROCESS`), what Warp has trained without a GPU, and writes the run as
+training alone does. tools/side_by_side.sh runs several groups of programs so.
 `vgcrl reproduce EXPERIMENT --program NAME --out OUT`, with the same options, then measures it as it measures any other.
 There are no checkpoints: Ctrl-C or SIGTERM saves the policies as those of runs of so many steps, which do not go on.
 """
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -274,7 +276,7 @@ def train(folders: dict[Config, Path], say: Callable[[str], None]) -> None:
                 started = said = time.monotonic()
             i += count
             now, stopped = time.monotonic(), stop()
-            if i % every == 0 or i == total or stopped:
+            if i == 1 or i % every == 0 or i == total or stopped:  # the first, so that a fault of saving shows at once
                 facts = Facts(i * size, (now - started) / len(folders), hardware(), versions())
                 for each, policy in together.policies(states).items():
                     saved = replace(each, steps=min(each.steps, i * size)) if stopped else each
@@ -307,15 +309,25 @@ def examine(runs: Path, programs: dict[str, trainer.Program], say: Callable[[str
     return len(looks)
 
 
-def wait_for_policies(runs: Path, wait: float, say: Callable[[str], None]) -> None:
-    """Examine all that come until none has come for so many seconds."""
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_policies(runs: Path, wait: float, beside: Sequence[int], say: Callable[[str], None]) -> None:
+    """Examine all that come, until these processes have ended and none has come for so many seconds."""
     programs, newest = {}, time.monotonic()
     while True:
-        if examine(runs, programs, say):
+        training = any(map(alive, beside))  # asked first: what is saved before it ends is examined
+        found = examine(runs, programs, say)
+        if found or training:
             newest = time.monotonic()
         elif time.monotonic() - newest >= wait:
             return
-        else:
+        if not found:
             time.sleep(1)
 
 
@@ -328,6 +340,7 @@ def main() -> None:
         one.add_argument("--out", type=Path, default=Path("results"))
         if command == "examine":
             one.add_argument("--wait", type=float, default=0, help="seconds without a new policy after which it ends")
+            one.add_argument("--beside", type=int, nargs="+", default=(), help="processes that it waits for first")
             continue
         one.add_argument("programs", help="separated by commas, of one body")
         one.add_argument("--engine", default="warp")
@@ -342,7 +355,7 @@ def main() -> None:
     command, experiment, out = (given.pop(name) for name in ("command", "experiment", "out"))
     runs, say = out / experiment / "runs", partial(print, flush=True)
     if command == "examine":
-        wait_for_policies(runs, given["wait"], say)
+        wait_for_policies(runs, given["wait"], given["beside"], say)
         return
     names = given.pop("programs").split(",")
     jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
