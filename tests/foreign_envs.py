@@ -114,7 +114,7 @@ class Ship(gymnasium.Env):
 
 class Reach(gymnasium.Env):
     """A goal environment: it goes where its action says at once, and asks for a place to be; how it tells whether that
-    is reached is chosen. An action near (1, 1) ends the episode."""
+    is reached is chosen. An action near (1, 1) ends the episode, and where asked for that goal does too."""
 
     observation_space = spaces.Dict(
         observation=spaces.Box(-1, 1, (3,)),
@@ -123,8 +123,8 @@ class Reach(gymnasium.Env):
     )
     action_space = spaces.Box(-1, 1, (2,))
 
-    def __init__(self, tells="is_success", fixed=False):
-        self.tells, self.fixed = tells, fixed
+    def __init__(self, tells="is_success", fixed=False, ends=False):
+        self.tells, self.fixed, self.ends = tells, fixed, ends
         if tells == "reward":
             self.compute_reward = lambda achieved, desired, info: -float(np.abs(achieved - desired).max() > 0.1)
 
@@ -140,7 +140,7 @@ class Reach(gymnasium.Env):
     def step(self, action):
         near = bool(np.abs(action - self.desired).max() <= 0.1)
         info = {self.tells: near} if self.tells in ("is_success", "success") else {}
-        return self._see(action), 0.0, bool(action.min() > 0.95), False, info
+        return self._see(action), 0.0, bool(action.min() > 0.95) or (self.ends and near), False, info
 
 
 class Walk(gymnasium.Env):

@@ -62,6 +62,18 @@ def test_goal_environments(workers):
     worlds.close()
 
 
+def test_an_end_at_its_own_goal_is_none_of_the_goal_pursued():
+    """It is as a time limit; another end is one."""
+    worlds = reach("ends=true")
+    worlds.reset(KEYS)
+    action = worlds.desired().copy()
+    action[0, 1], action[1, 0] = 1.0, -np.sign(action[1, 0])
+    out = worlds.step(action, KEYS, 0)
+    assert out.last.tolist() == [[True, True, True], [False, True, True]]
+    assert out.terminal.tolist() == [[False, True, False], [False, False, False]]
+    worlds.close()
+
+
 @pytest.mark.parametrize(("tells", "expected"), [("success", 1.0), ("reward", 1.0), ("nothing", np.nan)])
 def test_success_is_as_the_environment_tells(tells, expected):
     worlds = reach(f"tells={tells}")

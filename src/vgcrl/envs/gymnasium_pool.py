@@ -76,7 +76,8 @@ class Part:
         return self._start(list(range(len(self.envs))), keys, -1)
 
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
-        """The fields of `Step`."""
+        """The fields of `Step`. An episode that ends because the environment's own goal was reached is cut off: nothing
+        that is pursued here ends there."""
         taken = action if self.chooses else [action[i, ...] for i in range(len(action))]
         steps = [env.step(one) for env, one in zip(self.envs, taken, strict=True)]
         self.time += 1
@@ -87,6 +88,7 @@ class Part:
         terminal = np.array([bool(terminated) for _, _, terminated, _, _ in steps])
         truncated = np.array([bool(truncated) for _, _, _, truncated, _ in steps])
         last = terminal | truncated | (self.time >= self.horizon)
+        terminal &= self.succeeded_now != 1
         obs, ended = next_obs, np.flatnonzero(last).tolist()
         if ended:
             obs = next_obs.copy()
