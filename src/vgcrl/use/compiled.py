@@ -8,6 +8,9 @@ while state.iteration * program.steps_per_iteration < 50_000:
 action = program.policy(state).act(obs, goal_state=target)
 """
 
+import weakref
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, Unpack
 
 import jax
@@ -33,8 +36,10 @@ class TrainingState(NamedTuple):
     iteration: int
 
 
-def _kind(x: Any) -> tuple[tuple[int, ...], Any]:
-    return x.shape, x.dtype
+def _form(runs: RunState) -> tuple[Any, list[tuple[int, ...]]]:
+    """Structure and shapes."""
+    leaves, structure = jax.tree.flatten(runs)
+    return structure, [x.shape for x in leaves]
 
 
 class CompiledTraining:
@@ -45,8 +50,12 @@ class CompiledTraining:
 
     def __init__(self, config: Config):
         self.config, self._program = config, compile_config(config)
-        self._shapes = jax.tree.map(_kind, self._program.shapes())
+        self._latest: Callable[[], Any] = lambda: None
         self._newest: TrainingState | None = None  # where the environments on the host are, if they are there
+
+    @cached_property
+    def _own_form(self) -> Any:
+        return _form(self._program.shapes())
 
     @property
     def steps_per_iteration(self) -> int:
@@ -97,10 +106,14 @@ class CompiledTraining:
         return policy_of(self._program, state.runs, seed, setting)
 
     def _check(self, state: TrainingState) -> None:
-        if not isinstance(state, TrainingState) or jax.tree.map(_kind, state.runs) != self._shapes:
+        """The usual case, the state that was returned last, is known by one of its arrays."""
+        if not isinstance(state, TrainingState) or (
+            state.runs.fault is not self._latest() and _form(state.runs) != self._own_form
+        ):
             raise ValueError("the state is not one of this program; valid: what its init or advance returned")
 
     def _remember(self, state: TrainingState) -> TrainingState:
+        self._latest = weakref.ref(state.runs.fault)
         self._newest = None if self.config.native else state
         return state
 
