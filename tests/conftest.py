@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -38,6 +39,9 @@ install_import_hook(CORE, "beartype.beartype")
 from shared import blank, compiled_once, made_once, memory_is_scarce  # noqa: E402
 from tiny import flags  # noqa: E402
 from vgcrl.cli import main  # noqa: E402
+from vgcrl.envs import ENVS, modules, own  # noqa: E402
+from vgcrl.objective.methods import METHODS  # noqa: E402
+from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS  # noqa: E402
 from vgcrl.training import host_program  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -60,6 +64,19 @@ def _memory_for_others():
     if memory_is_scarce():
         jax.clear_caches()
         ctypes.CDLL(None).malloc_trim(0)
+
+
+@pytest.fixture
+def registries_as_they_were():
+    """What a test registers is gone after it, with the modules that did it."""
+    registries = METHODS, POSTERIORS, LINEAR, OPTIONS, ENVS, modules._owners, own._FACTORIES
+    kept, imported = [dict(registry) for registry in registries], set(sys.modules)
+    yield
+    for registry, before in zip(registries, kept, strict=True):
+        registry.clear()
+        registry.update(before)
+    for name in {"own_method", "my_methods"} & (sys.modules.keys() - imported):
+        del sys.modules[name]
 
 
 @pytest.fixture

@@ -17,25 +17,16 @@ from foreign_envs import Ship
 from test_foreign import one_line
 from tiny import TINY, flags
 from vgcrl.cli import main
-from vgcrl.envs import ENVS, modules, own
+from vgcrl.envs import ENVS, modules
 from vgcrl.objective.methods import METHODS
-from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS
+from vgcrl.objective.posteriors import POSTERIORS
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-@pytest.fixture(autouse=True)
-def _registries_as_they_were():
-    """What a test registers is gone after it."""
-    registries = METHODS, POSTERIORS, LINEAR, OPTIONS, ENVS, modules._owners, own._FACTORIES
-    kept = [dict(registry) for registry in registries]
-    yield
-    for registry, before in zip(registries, kept, strict=True):
-        registry.clear()
-        registry.update(before)
-    sys.modules.pop("own_method", None)
+pytestmark = pytest.mark.usefixtures("registries_as_they_were")
 
 
 def evaluate_elsewhere(run, *words):

@@ -20,7 +20,7 @@ from vgcrl.training.fields import check
 
 def _caller() -> str:
     """The module that calls a function of this one, by the name another process can import it by."""
-    return own.module_name(sys._getframe(2).f_globals["__name__"])
+    return own.module_name(sys._getframe(2).f_globals.get("__name__", "__main__"))
 
 
 def _claim(kind: str, name: str, taken: bool, module: str) -> None:

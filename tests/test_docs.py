@@ -1,0 +1,110 @@
+"""What README and docs print is understood: commands, and the Python between them."""
+
+import json
+import re
+import shlex
+from functools import partial
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import vgcrl
+from tiny import TINY, flags
+from vgcrl.cli import main, parse
+from vgcrl.cli.commands import options_of
+from vgcrl.experiments import EXPERIMENTS
+from vgcrl.training.resolve import resolve
+from vgcrl.use import policies
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+USERS_OWN = {"sgcrl", "diayn-her", "NAME"}  # methods that a page adds
+STANDS_FOR = {"METHOD": "diayn", "ENV": "pointmass", "RUN": "pointmass-diayn", "NAME": "pointmass-diayn"}
+STANDS_FOR |= {"my_module:MyEnv-v0": "foreign_envs:Reach-v0"}
+
+
+def blocks(page, language=None):
+    found = re.findall(r"^```([^\n]*)\n(.*?)^```", page.read_text(), flags=re.S | re.M)
+    return [text for name, text in found if language in (None, name)]
+
+
+def commands(page):
+    inline = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+    written = [line for block in blocks(page) for line in block.replace("\\\n", " ").splitlines()]
+    written += re.findall(r"`(vgcrl [^`]+)`", inline)
+    split = [shlex.split(line, comments=True) for line in written if line.startswith("vgcrl ")]
+    return [words[1:] for words in split if len(words) > 2 and not any(re.search("[…[|]", word) for word in words)]
+
+
+def test_commands_are_understood(capsys):
+    """Those that train are resolved to a configuration, on an engine that is here."""
+    trained = 0
+    for page, words in ((each, words) for each in PAGES for words in commands(each)):
+        where = f"{page.name}: vgcrl {shlex.join(words)}"
+        if words[1].startswith("-") or words[:2] in [["train", name] for name in USERS_OWN] or words[-1] == "P":
+            continue
+        words = ["mujoco" if word == "warp" else STANDS_FOR.get(word, word) for word in words]
+        if "--help" in words:
+            with pytest.raises(SystemExit):
+                main(words)
+            assert "--steps" in capsys.readouterr().out, where
+            continue
+        args = parse(words)
+        if args.command == "train":
+            resolve(options_of(args))
+            trained += 1
+        elif args.command == "reproduce":
+            assert args.name in EXPERIMENTS, where
+        elif args.command in ("explore", "film") and not words[1].startswith("runs/"):
+            assert words[1] in policies.names(), where
+        elif args.command == "sweep":
+            plain = words[: words.index("--ray")] if "--ray" in words else words
+            assert main([*plain, "--dry-run"]) == 0, where
+    assert trained > 20
+
+
+def pythons(page):
+    return [block for block in blocks(ROOT / page, "python") if "vgcrl." in block]
+
+
+def numbers(text):
+    return [float(x) for x in re.findall(r"-?\d+\.\d*", text)]
+
+
+@pytest.mark.usefixtures("registries_as_they_were", "unrendered")
+def test_python_of_the_readme(tmp_path, monkeypatch):
+    """On smaller runs than it has."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("train", "compile"):
+        small = {**TINY, "seeds": 1} | ({"quiet": True} if name == "train" else {})
+        monkeypatch.setattr(vgcrl, name, partial(smaller, getattr(vgcrl, name), small))
+    block, row = pythons("README.md")
+    names = {"my_policy": lambda obs, z: np.zeros(1), "my_encoder": lambda state: state}
+    names |= {"my_gym_env": gymnasium.make("Pendulum-v1"), "targets": np.zeros((2, 3))}
+    exec(block, names)
+    assert names["action"].shape == (2,)
+    assert names["state"].iteration == 100
+    Path("my_methods.py").write_text(row)
+    assert main(["train", "diayn-her", "--import", "my_methods", *flags()]) == 0
+    config = json.loads(Path("runs/diayn-her-pointmass/config.json").read_text())
+    assert (config["method"], config["relabel"], config["plugins"]) == ("diayn-her", "her", ["my_methods"])
+
+
+def smaller(train, small, method, **given):
+    return train(method, **small, **{name: x for name, x in given.items() if name not in small})
+
+
+@pytest.mark.slow
+def test_python_of_getting_started_prints_what_it_says(capsys):
+    """Robots go where they are sent; what they do on the way differs from processor to processor."""
+    page = ROOT / "docs" / "getting-started.md"
+    names = {}
+    for block in pythons(page):
+        exec(block, names)
+    told = (
+        next(text for text in blocks(page, "") if text.startswith("asked for")) + pythons(page)[-1].rpartition("#")[2]
+    )
+    np.testing.assert_allclose(numbers(capsys.readouterr().out), numbers(told), atol=0.6)
