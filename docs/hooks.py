@@ -124,18 +124,20 @@ def rows() -> str:
 
 
 def method_page(name: str) -> str:
-    """What is written about it, under its row."""
-    title, _, text = (ROOT / "docs" / "methods" / f"{name}.md").read_text().partition("\n")
+    """What is written about it, with the defaults of its row before the commands."""
+    text = (ROOT / "docs" / "methods" / f"{name}.md").read_text()
     found = {where: getattr(methods()[name], field) for field, where in OWN_DEFAULTS.items()}
     own = "\n".join(f"- {where}: {options_text(each)}" for where, each in found.items() if each)
-    facts = table(HEADS, [row(name)]) + (f"\n\nDefaults of its own:\n\n{own}" if own else "")
-    return f"{title}\n\n{facts}\n{text}"
+    return text.replace("## Commands", f"## Defaults of its own\n\n{own}\n\n## Commands") if own else text
 
 
 def options_text(options: dict[str, Any]) -> str:
-    """Option by option; a default that depends on the environment as its function says."""
+    """As on the command line; a default that depends on the environment as its function says."""
+    from vgcrl.training.fields import flag, words_of
+
     said = {key: (x.__doc__ or "").partition(",")[0].lower() for key, x in options.items() if callable(x)}
-    return ", ".join(f"`{key}`: {said[key]}" if key in said else f"`{key}={x}`" for key, x in options.items())
+    words = {key: [flag(key), said[key]] if key in said else words_of(key, x) for key, x in options.items()}
+    return ", ".join(f"`{option}` {value}" for option, value in words.values())
 
 
 def home(readme: str) -> str:

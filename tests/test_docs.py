@@ -65,6 +65,28 @@ def test_commands_are_understood(capsys):
     assert trained > 20
 
 
+INTERVAL = re.compile(r"(-?\d+(?:\.\d+)?) ± (\d+(?:\.\d+)?)")
+
+
+def test_intervals_of_methods_are_those_of_the_reports_they_link_to():
+    found = 0
+    for page in (ROOT / "docs" / "methods").glob("*.md"):
+        text = page.read_text()
+        linked = set(re.findall(r"\]\(\.\./\.\./results/(\w+)\)", text))
+        measured = {
+            pair for name in linked for pair in INTERVAL.findall((ROOT / f"results/{name}/README.md").read_text())
+        }
+        for told in INTERVAL.findall(text):
+            assert any(rounded(pair, told) == told for pair in measured), (page.name, told)
+            found += 1
+    assert found > 10
+
+
+def rounded(pair, like):
+    """Both numbers with as many digits as those."""
+    return tuple(f"{float(x):.{len(y.partition('.')[2])}f}" for x, y in zip(pair, like, strict=True))
+
+
 def pythons(page):
     return [block for block in blocks(ROOT / page, "python") if "vgcrl." in block]
 
