@@ -48,7 +48,7 @@ def render(run: Data) -> str:
     carried = [_packed("run", gzip.compress(to_json(run).encode(), mtime=0))]
     carried += [_packed(name, (HERE / "assets" / f"{name}.gz").read_bytes()) for name in names]
     return Template((HERE / "page.html").read_text()).substitute(
-        title=html.escape(f"{run['method']} on {run['env']}"),
+        title=html.escape(run.get("name") or f"{run['method']} on {run['env']}"),
         version=VERSION,
         credits=credits(names),
         style=(HERE / "page.css").read_text(),

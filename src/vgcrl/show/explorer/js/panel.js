@@ -2,7 +2,7 @@
 import { drawChart } from "vgcrl/chart.js";
 import { byId, element } from "vgcrl/dom.js";
 import { picker } from "vgcrl/pickers.js";
-import { goalText, invitation, legend, number, opinionText, pickerText, who } from "vgcrl/words.js";
+import { goalText, heading, invitation, legend, number, opinionText, pickerText } from "vgcrl/words.js";
 
 function about(run) {
   const facts = [
@@ -42,9 +42,8 @@ function choices(show, say) {
 export function panel(show, say) {
   const { run } = show;
   let chosen = null;
-  const heading = `${run.method} · ${who(run)}`;
-  document.title = `${heading} — vgcrl`;
-  byId("name").textContent = heading;
+  document.title = `${heading(run)} — vgcrl`;
+  byId("name").textContent = heading(run);
   about(run);
   choices(show, say);
 

@@ -45,8 +45,17 @@ export function opinionText({ best, unbounded }) {
   return `log q(z|s) − log p(z): how well q recognises the goal pursued. 0 is chance${top}; higher is better.`;
 }
 
-// What the colours of the arena say; nothing where there are none.
+// The name of a policy that comes with the package, and what it is.
+export const heading = (run) => [run.name, run.method, who(run)].filter(Boolean).join(" · ");
+
+// What the marks on the ground and the colours of the arena say; nothing where there are none.
 export function legend({ world, meaning, sees }, goals, hasPosterior) {
+  if (world.kind === "body") {
+    const marks = ["The orange arrow on the ground is the robot's velocity, as long as its way in a second"];
+    if (meaning === "velocity") marks.push("the green arrow the velocity asked for");
+    if (meaning === "velocity" || world.place.length) marks.push("a green ring the place to go to");
+    return `${marks.join("; ")}.`;
+  }
   if (world.kind !== "pointmass" || world.place.length < 2 || !hasPosterior || sees !== "state") return "";
   if (goals.kind === "discrete") return "In the arena: the most likely skill at each place; the stronger the colour, the surer is q.";
   const sigma = meaning === "latent" ? "" : " The dashed ellipse is one σ of q.";
