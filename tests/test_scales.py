@@ -57,6 +57,14 @@ def test_a_table_has_a_row_per_number_and_nothing_that_says_nothing():
     assert explained(both, KNOWN).rows == [["F: nats", "1.500 ± 0.500", "0.000", "2.000", "higher", "1.000", "2.000"]]
 
 
+def test_settings_stand_side_by_side():
+    settings = [{"mean": {"F": f}, "ci95": {"F": [f - 0.5, f + 0.5]}} for f in (1.5, 0.5)]
+    record = {"seeds": [row(s, 1.0) for s in (0, 1, 0, 1)], "settings": settings}
+    table = explained(record, KNOWN, ["bound 0", "bound 2"])
+    assert table.columns == ["", "bound 0, mean ± 95 %", "bound 2, mean ± 95 %", "chance", "best", "better is"]
+    assert table.rows == [["F: nats", "1.500 ± 0.500", "0.500 ± 0.500", "0.000", "2.000", "higher"]]
+
+
 def test_an_axis_has_chance_and_best_in_it():
     lines = [{"step": t, "seeds": [row(0, 0.01 * t)]} for t in (0, 1, 2)]
     (axis,) = curves(lines, ("F",), KNOWN).axes

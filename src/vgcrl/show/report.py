@@ -6,7 +6,7 @@ import re
 import shlex
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import jax
@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
 from vgcrl.show import figures, filmstrip
-from vgcrl.show.scales import explained, scales
+from vgcrl.show.scales import MOST_SETTINGS, Scale, explained, scales
 from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training import trainer
+from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
 from vgcrl.version import VERSION
@@ -73,6 +74,14 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
     return []
 
 
+def what_it_reached(config: Config, record: dict[str, Any], known: dict[str, Scale]) -> list[Section]:
+    """The last evaluation; of several settings side by side, and then each run."""
+    settings = len(config.settings)
+    first = [Section("What it reached", table=explained(record, known, config.setting_names))]
+    each = [Section("Every run", table=metrics_table(record))]
+    return first if settings == 1 else each if settings > MOST_SETTINGS else first + each
+
+
 def run_page(folder: Path, beside: Path | None = None) -> Page:
     """Of a run, for a report that is written into the folder `beside`, the run's own unless told."""
     program, runs, counters = trainer.restore(folder, lambda text: None)
@@ -86,7 +95,7 @@ def run_page(folder: Path, beside: Path | None = None) -> Page:
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
     names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
     sections = [
-        Section("What it reached", table=metrics_table(lines[-1]) if config.swept else explained(lines[-1], known)),
+        *what_it_reached(config, lines[-1], known),
         Section("Learning curves", figure=svg(figures.curves(lines, names, known)), caption=CURVES),
         *watch(folder, program, beside or folder),
     ]

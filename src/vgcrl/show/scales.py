@@ -1,7 +1,7 @@
 """What each number of an evaluation means: its name in the paper, chance, best, and which way is better."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +18,7 @@ from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training.program import Program
 
 STARTS = 1000  # drawn to know what standing still scores
-MOST_SEEDS = 6  # that have a column of their own
+MOST_SEEDS = MOST_SETTINGS = 6  # that have a column of their own
 
 
 class Scale(NamedTuple):
@@ -104,20 +104,22 @@ def scales(program: Program) -> dict[str, Scale]:
     return found
 
 
-def explained(record: dict[str, Any], known: dict[str, Scale]) -> Table:
-    """A row for each number of an evaluation of one setting: what it is, chance and best beside it."""
-    seeds = record["seeds"]
+def explained(record: dict[str, Any], known: dict[str, Scale], names: Sequence[str] = ("",)) -> Table:
+    """A row for each number of an evaluation: what it is, its mean in each setting of these names, chance and best;
+    where there is one setting, each seed too."""
+    seeds, settings = record["seeds"], record.get("settings", [record])
     shown = [name for name in known if any(row.get(name) is not None for row in seeds)]
-    several, few = len(seeds) > 1, len(seeds) <= MOST_SEEDS
+    spread = "mean ± 95 %" if len(seeds) > len(settings) else "value"
+    each = seeds if len(settings) == 1 < len(seeds) <= MOST_SEEDS else []
 
     def row(name: str) -> list[str]:
         scale = known[name]
-        mean = with_interval(record["mean"][name], record["ci95"][name])
-        each = [number(row[name]) for row in seeds] if few and several else []
         what = scale.what + (f" (chance: {scale.chance_is})" if scale.chance_is else "")
-        way = "higher" if scale.higher else "lower"
-        return [f"{scale.label}: {what}", mean, number(scale.chance), number(scale.best), way, *each]
+        means = [with_interval(one["mean"][name], one["ci95"][name]) for one in settings]
+        facts = [number(scale.chance), number(scale.best), "higher" if scale.higher else "lower"]
+        return [f"{scale.label}: {what}", *means, *facts, *(number(row[name]) for row in each)]
 
-    heads = [f"seed {row['seed']}" for row in seeds] if few and several else []
-    first = "mean ± 95 %" if several else "value"
-    return Table(["", first, "chance", "best", "better is", *heads], [row(name) for name in shown])
+    heads = [f"{name}, {spread}" if name else spread for name in names]
+    return Table(
+        ["", *heads, "chance", "best", "better is", *(f"seed {row['seed']}" for row in each)], [row(n) for n in shown]
+    )
