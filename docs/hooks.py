@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 SOURCE = r'^\[(?:(?P<name>\w+) in )?\S+\]\(\.\./(?P<path>\S+) "source"\)$'
 HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
-OWN_DEFAULTS = {
-    "defaults": "everywhere",
-    "of_bodies": "on bodies that can go somewhere",
-    "of_places": "with `--positions yes`",
-    "of_goal_envs": "in goal environments",
-}
+OWN_DEFAULTS = {"of_places": "With `--positions yes`", "of_goal_envs": "In goal environments"}
+SHOWN_IN = {"pointmass": "jax", "HalfCheetah": "mujoco", "Ant": "mujoco", "Humanoid": "mujoco"}
+SHOWN_OPTIONS = ("goal_dim", "features", "posterior", "sigma", "components", "posterior_features", "spectral_norm")
+SHOWN_OPTIONS += ("relabel", "relabel_fraction")
+SHOWN_OPTIONS += ("steps", "envs", "horizon", "positions", "terminate", "hidden", "inputs", "batch", "learning_rate")
+SHOWN_OPTIONS += ("posterior_learning_rate", "updates_per_step", "discount", "initial_alpha", "target_entropy", "replay")
 SHOWN = {
     "env_success": "goals reached",
     "env_success_end": "reached at the end",
@@ -124,11 +124,33 @@ def rows() -> str:
 
 
 def method_page(name: str) -> str:
-    """What is written about it, with the defaults of its row before the commands."""
+    """What is written about it, and its defaults."""
     text = (ROOT / "docs" / "methods" / f"{name}.md").read_text()
     found = {where: getattr(methods()[name], field) for field, where in OWN_DEFAULTS.items()}
-    own = "\n".join(f"- {where}: {options_text(each)}" for where, each in found.items() if each)
-    return text.replace("## Commands", f"## Defaults of its own\n\n{own}\n\n## Commands") if own else text
+    others = "".join(f"\n\n{where}: {options_text(each)}." for where, each in found.items() if each)
+    return f"{text}\n## Defaults\n\n{defaults(name)}{others}\n"
+
+
+def defaults(name: str) -> str:
+    """Of the options that matter most, in each environment of the package's main ones."""
+    from vgcrl.training.fields import flag, spoken
+    from vgcrl.training.options import Options
+    from vgcrl.training.resolve import resolve
+
+    from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
+
+    def shown(config: Any, option: str) -> str:
+        value = getattr(config, option)
+        if value is None or config.posterior not in POSTERIOR_OPTIONS.get(option, [config.posterior]):
+            return "–"
+        if option == "features":
+            first, last = value.split(",")[0], value.split(",")[-1]
+            return first if first == last else f"{first} to {last}"
+        return ",".join(f"{x:.6g}" for x in value) if isinstance(value, tuple) else spoken(value)
+
+    configs = [resolve(Options(method=name, env=env, engine=engine)) for env, engine in SHOWN_IN.items()]
+    values = {option: [shown(config, option) for config in configs] for option in SHOWN_OPTIONS}
+    return table(["option", *SHOWN_IN], [[f"`{flag(option)}`", *each] for option, each in values.items()])
 
 
 def options_text(options: dict[str, Any]) -> str:
@@ -277,12 +299,21 @@ def arrivals(run: dict[str, Any]) -> str:
     return f"{run['task']}:\n\n{table(['policy', 'seed', *heads], body)}"
 
 
+def examined(run: dict[str, Any]) -> str:
+    """What was measured again, of each seed; training's own last evaluation had fewer episodes or another simulator."""
+    found = run["examined"]
+    return f"Measured again with {found['engine']}:\n\n{command(found['command'])}\n\n{of_each_seed(found['seeds'])}"
+
+
+def of_each_seed(seeds: list[dict[str, Any]]) -> str:
+    shown = {key: head for key, head in SHOWN.items() if seeds[0].get(key) is not None}
+    body = [[str(seed["seed"]), *(f"{seed[key]:.4g}" for key in shown)] for seed in seeds]
+    return table(["seed", *shown.values()], body)
+
+
 def last_evaluation(evaluations: list[dict[str, Any]]) -> str:
     """Of each seed."""
-    last = evaluations[-1]
-    shown = {key: head for key, head in SHOWN.items() if last["seeds"][0].get(key) is not None}
-    body = [[str(seed["seed"]), *(f"{seed[key]:.4g}" for key in shown)] for seed in last["seeds"]]
-    return f"After {last['step']:,} steps:\n\n{table(['seed', *shown.values()], body)}"
+    return f"After {evaluations[-1]['step']:,} steps:\n\n{of_each_seed(evaluations[-1]['seeds'])}"
 
 
 # What a file may hold, and how that is shown; of several the first.
@@ -295,6 +326,7 @@ KINDS = {
     "by_step": twice,
     "training": lambda run: speeds(run["training"]),
     "rows": lambda run: parity(run["rows"]),
+    "examined": examined,
     "evaluations": lambda run: last_evaluation(run["evaluations"]),
 }
 
