@@ -39,9 +39,16 @@ def help_lines(usual: Mapping[str, Any]) -> dict[str, list[HelpLine]]:
 
 
 def _line(name: str, value: Any) -> HelpLine:
-    help = help_of(FIELDS[name]) + ("" if value is None else f" [{_brief(spoken(value))}]")
+    help = help_of(FIELDS[name]) + ("" if value is None else f" [{_brief(spoken(_rounded(value)))}]")
     usual = "yes|no" if kind_of(FIELDS[name]).each is bool else name.split("_")[-1].upper()
     return HelpLine(name, described(FIELDS[name]).metavar or usual, help + (" (knob)" if name in KNOBS else ""))
+
+
+def _rounded(value: Any) -> Any:
+    """A product of rates without what floating point adds to it."""
+    if isinstance(value, tuple):
+        return tuple(map(_rounded, value))
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _brief(text: str) -> str:

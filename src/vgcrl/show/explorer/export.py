@@ -11,6 +11,7 @@ from vgcrl.errors import UsageError
 from vgcrl.objective.agents.sac import LOG_STD_RANGE
 from vgcrl.objective.goals import current
 from vgcrl.objective.methods import METHODS
+from vgcrl.objective.posteriors import UNLEARNED
 from vgcrl.show.explorer import networks, worlds
 from vgcrl.show.explorer.networks import Data
 from vgcrl.show.explorer.recorded import recorded_world
@@ -86,6 +87,7 @@ def describe(program: Program, runs: RunState, steps: int, measured: Data, noise
         "method": config.method,
         "env": config.env,
         "q": METHODS[config.method].q,
+        "fixed": config.posterior in UNLEARNED,
         "steps": steps,
         "measured": measured,
         "noise": noise,

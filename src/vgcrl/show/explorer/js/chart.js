@@ -1,5 +1,6 @@
 // The last values as a line, with chance and, where there is one, the best.
 import { BODY } from "vgcrl/colours.js";
+import { number } from "vgcrl/words.js";
 
 export function drawChart(canvas, values, best) {
   const pen = canvas.getContext("2d");
@@ -8,9 +9,8 @@ export function drawChart(canvas, values, best) {
   if (!w) return;
   [canvas.width, canvas.height] = [w * ratio, h * ratio];
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const shown = values.map((v) => Math.max(v, -8));
-  const top = Math.max(best ?? 1, 1, ...shown) + 0.3;
-  const bottom = Math.min(-1, ...shown) - 0.3;
+  const top = Math.max(best ?? 1, 1, ...values) + 0.3;
+  const bottom = Math.min(-1, ...values) - 0.3;
   const y = (v) => h - ((v - bottom) / (top - bottom)) * h;
   pen.font = "11px system-ui, sans-serif";
   [[0, "chance"], [best, "best"]].forEach(([level, name]) => {
@@ -24,10 +24,11 @@ export function drawChart(canvas, values, best) {
     pen.fillStyle = "#8b867a";
     pen.fillText(name, 2, level === best ? y(level) + 11 : y(level) - 3);
   });
+  if (bottom < -3) pen.fillText(number(bottom, 0), 2, h - 3);
   pen.strokeStyle = BODY;
   pen.lineWidth = 2;
   pen.lineJoin = "round";
   pen.beginPath();
-  shown.forEach((v, i) => pen[i ? "lineTo" : "moveTo"](w - (shown.length - 1 - i) * (w / 239), y(v)));
+  values.forEach((v, i) => pen[i ? "lineTo" : "moveTo"](w - (values.length - 1 - i) * (w / 239), y(v)));
   pen.stroke();
 }

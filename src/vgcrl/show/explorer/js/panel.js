@@ -56,7 +56,7 @@ export function panel(show, say) {
       byId("picker").replaceChildren(chosen.root);
       byId("picker-text").textContent = pickerText(run, mind.goals, mind.hasPosterior);
       byId("invitation").textContent = invitation(run, mind.goals);
-      byId("opinion-text").textContent = mind.hasPosterior ? opinionText(mind) : "This page does not know the posterior of this method: it acts, but q is not shown.";
+      byId("opinion-text").textContent = mind.hasPosterior ? opinionText(mind, run) : "This page does not know the posterior of this method: it acts, but q is not shown.";
       byId("legend").textContent = legend(run, mind.goals, mind.hasPosterior);
       byId("chart").hidden = byId("numbers").hidden = !mind.hasPosterior;
     }

@@ -39,10 +39,11 @@ export function pickerText({ meaning, world }, goals, hasPosterior) {
   return [what, hasPosterior ? ring : ""].join(" ");
 }
 
-export function opinionText({ best, unbounded }) {
+export function opinionText({ best, unbounded }, { fixed }) {
   if (unbounded) return "log q − log p = ⟨φ(s′) − φ(s), z⟩: how far this step went where z points. 0 is not at all; higher is better.";
   const top = best === undefined ? "" : `, ${number(best)} the best`;
-  return `log q(z|s) − log p(z): how well q recognises the goal pursued. 0 is chance${top}; higher is better.`;
+  const far = fixed ? " This q is fixed: far from the goal it is well below 0." : "";
+  return `log q(z|s) − log p(z): how well q recognises the goal pursued. 0 is chance${top}; higher is better.${far}`;
 }
 
 // The name of a policy that comes with the package, and what it is.
