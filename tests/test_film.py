@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -15,10 +16,11 @@ from test_foreign import one_line
 from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.envs import gl, gymnasium_film
-from vgcrl.show import figures, panels
+from vgcrl.show import figures, panels, rendered
 from vgcrl.show import film as films
 from vgcrl.show.explorer import recorded
 from vgcrl.show.film import Request, _chosen, film
+from vgcrl.show.filmstrip import camera
 from vgcrl.training import trainer
 from vgcrl.training.run_folder import read_config
 
@@ -105,6 +107,40 @@ def test_on_a_tour_one_body_pursues_all_goals(body, tmp_path, monkeypatch):
         assert found.width == panels.WIDTH
 
 
+@pytest.mark.parametrize("box", [((-3, -9), (7, 2)), ((-40, 0), (40, 0)), ((0, 0), (0, 0))])
+def test_a_box_on_the_ground_is_in_view(box):
+    """Its corners, by MuJoCo's camera: it looks along y from behind, from above."""
+    low, high = np.array(box, float)
+    centre, distance = rendered.in_view(low, high)
+    right, up, away = camera(0, -rendered.ELEVATION)
+    for x, y in [low, high, (low[0], high[1]), (high[0], low[1])]:
+        seen = np.array([x, y, 0.0]) - centre
+        depth = distance + seen @ away
+        reach = depth * np.tan(np.radians(rendered.FOVY / 2))
+        assert abs(seen @ up) < reach
+        assert abs(seen @ right) < reach * rendered.WIDE / rendered.HIGH
+
+
+def test_one_scene_needs_opengl(body, tmp_path, monkeypatch):
+    monkeypatch.setattr(gl, "choose_gl", lambda: False)
+    one_line(lambda: film(body, tmp_path / "film.gif", Request(together=True), print), "--together", "OpenGL")
+
+
+@pytest.mark.slow
+def test_all_robots_are_in_one_scene_each_in_its_colour(tmp_path):
+    """In a process of its own, since what draws is chosen before MuJoCo is imported."""
+    words = [sys.executable, "-m", "vgcrl", "film", "ant-metra", "--together", "--seconds", "3", "--out", "film.png"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if "needs OpenGL" in done.stderr:
+        pytest.skip("no OpenGL renders here")
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "film.png") as found:
+        last = found.convert("RGB").crop((found.width - rendered.WIDE, 40, found.width, found.height))
+    hue, strong, _ = np.asarray(last.convert("HSV"), float).reshape(-1, 3).T
+    counts = np.histogram(hue[strong > 120], bins=12, range=(0, 256))[0]
+    assert (counts > 50).sum() >= 10
+
+
 def test_tensorboard_reads_the_film(skills, tmp_path):
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
@@ -125,6 +161,8 @@ BAD = {
     "seed": (["--seed", "9"], "0 to 1"),
     "both": (["--skills", "0", "--goal", "1,2"], "one of them"),
     "tour": (["--tour"], "Ant"),
+    "together": (["--together"], "Ant"),
+    "both ways": (["--together", "--tour"], "one of them"),
 }
 
 

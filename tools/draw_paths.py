@@ -14,6 +14,7 @@ from go_there import walk
 from matplotlib.figure import Figure
 
 from vgcrl.measure import places
+from vgcrl.show.acting import around
 from vgcrl.show.figures import palette
 from vgcrl.training import trainer
 from vgcrl.training.program import policy
@@ -21,11 +22,6 @@ from vgcrl.use.policies import folder_of
 
 SKILLS, SKILL_STEPS = 48, 200
 TARGETS, AWAY, TARGET_STEPS, NEAR = 16, 10.0, 400, 0.5
-
-
-def directions(count: int) -> np.ndarray:
-    angle = 2 * np.pi * np.arange(count) / count
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
 
 
 def paths(name: str, goals: np.ndarray, noise: float, steps: int) -> np.ndarray:
@@ -40,10 +36,10 @@ def main() -> None:
     out = parser.parse_args().out
     figure = Figure(figsize=(9.6, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    skills = paths("ant-metra", directions(SKILLS), 0.0, SKILL_STEPS)
+    skills = paths("ant-metra", around(SKILLS), 0.0, SKILL_STEPS)
     for i, colour in enumerate(palette(SKILLS)):
         left.plot(*skills[:, i].T, color=colour, linewidth=1.2)
-    targets = AWAY * directions(TARGETS)
+    targets = AWAY * around(TARGETS)
     found = paths("ant-place", targets, 1.0, TARGET_STEPS)
     for i, colour in enumerate(palette(TARGETS)):
         right.plot(*found[:, i].T, color=colour, linewidth=1.2)

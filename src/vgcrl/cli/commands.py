@@ -183,7 +183,7 @@ def _film(args: argparse.Namespace) -> int:
         raise UsageError("--skills and --goal exclude each other; valid: one of them")
     from vgcrl.show.watch import film
 
-    names = ("out", "seconds", "seed", "setting", "tour", "noise", "tensorboard")
+    names = ("out", "seconds", "seed", "setting", "tour", "together", "noise", "tensorboard")
     asked = {name: getattr(args, name) for name in names}
     print(f"film: {film(args.run, goals=args.skills if args.goal is None else args.goal, **asked)}")
     return 0

@@ -219,7 +219,8 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
     goal = _number(_several(float), "numbers separated by commas")
     made.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
-    made.add_argument("--tour", action="store_true", help="one body pursues all of them, one after the other")
+    made.add_argument("--tour", action="store_true", help="one robot pursues all of them, one after the other")
+    made.add_argument("--together", action="store_true", help="all robots in one scene, each with its trail")
     made.add_argument(
         "--seconds",
         type=PARSERS[float],

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Discrete, current
+from vgcrl.objective.goals import Discrete, Sphere, current
 from vgcrl.training.program import Program, RunState
 
 
@@ -24,9 +24,17 @@ def acting(program: Program, run: RunState, noise: bool) -> Callable[[Any, Any],
     return actions
 
 
+def around(count: int) -> np.ndarray:
+    """Directions in the plane, evenly spaced."""
+    angle = 2 * np.pi * np.arange(count) / count
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1).round(6).astype(np.float32) + 0.0  # no −0
+
+
 def some_goals(program: Program, run: RunState, count: int, key: jax.Array | None = None) -> jax.Array:
-    """So many goals that differ: categories at even distances, others drawn from the prior."""
+    """So many goals that differ: categories and directions in a plane evenly spaced, others drawn from the prior."""
     size = program.goals.dim
+    if isinstance(program.goals, Sphere) and size == 2:
+        return jnp.asarray(around(count))
     if isinstance(program.goals, Discrete):
         return jnp.asarray(np.linspace(0, size - 1, min(size, count)).round().astype(np.int32))
     return sample_goals(current(program.goals, run.learner.q), run.key_evaluation if key is None else key, count)

@@ -20,8 +20,8 @@ from vgcrl.errors import UsageError, install
 from vgcrl.files import atomic_write
 from vgcrl.objective.goals import Box, Discrete
 from vgcrl.objective.methods import METHODS
-from vgcrl.show import figures, panels
-from vgcrl.show.acting import acting, some_goals
+from vgcrl.show import figures, panels, rendered
+from vgcrl.show.acting import acting, around, some_goals
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.show.tables import counted
 from vgcrl.training import trainer
@@ -33,7 +33,7 @@ from vgcrl.training.run_folder import read_config, steps_done
 ENDINGS = (".gif", ".mp4", ".png")
 FPS = 20
 FONT = str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
-FEW, ACROSS, BAR, MOMENTS = 4, 4, 34, 6
+FEW, MANY, ACROSS, BAR, MOMENTS = 4, 12, 4, 34, 6
 
 
 class Scenes(NamedTuple):
@@ -51,7 +51,7 @@ def hues(count: int) -> list[str]:
     return [HUES[i % len(HUES)] for i in range(count)]
 
 
-def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax.Array:
+def _chosen(program: Program, run: RunState, given: Sequence[Any] | None, together: bool = False) -> jax.Array:
     """Goals as they are used inside: those given, or some that differ."""
     goals = program.goals
     if given is not None:
@@ -70,9 +70,11 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None) -> jax
         _check_range(goals, np.asarray(found))
         return found
     if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
-        signs = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
+        signs = around(MANY if together else FEW)
         low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
         return jnp.asarray((low + high) / 2 + 0.3 * (high - low) * signs)
+    if together:
+        return some_goals(program, run, MANY)
     return some_goals(program, run, CANDIDATES if isinstance(goals, Discrete) else FEW)
 
 
@@ -104,11 +106,14 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
         now = z[clock // each][None] if tour else z
         obs = envs.step(act(obs[0], now)[None], keys, clock).obs
         path.append(envs.qpos.copy())
-    qpos = np.stack(path)
+    qpos, names = np.stack(path), [_label(program, each) for each in z]
+    if ask.together:
+        colours = [to_hex(colour) for colour in figures.palette(len(z))]
+        label = f"{counted(len(z), 'goal')}, each in its colour; tiles of {rendered.FAR_TILE:g} m"
+        return Scenes(rendered.together(task, qpos, colours), steps, program.spec.seconds, [label], [INK])
     few = most_different(qpos[-1, :, 0] - qpos[0, :, 0], FEW) if free else np.arange(qpos.shape[1])
-    draw = (panels.rendered_body if ask.rendered else panels.drawn_body)(task, qpos[:, few])
-    names = [_label(program, each) for each in z]
     shown = [", then ".join(names)] if tour else [names[i] for i in few]
+    draw = (rendered.alone if ask.rendered else panels.drawn_body)(task, qpos[:, few], hues(len(shown)))
     return Scenes(draw, steps, program.spec.seconds, shown, hues(len(shown)))
 
 
@@ -153,6 +158,7 @@ class Request(NamedTuple):
     seed: int | None = None  # whose policy; None: the first
     setting: int | None = None  # where several were trained, counted from 0; None: the first, which is said
     tour: bool = False  # one body pursues the goals one after the other
+    together: bool = False  # all bodies in one scene, each with its trail
     rendered: bool = False  # by MuJoCo's renderer
     noise: bool = False  # act with that of training
 
@@ -177,11 +183,12 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
         first, *others = config.setting_names
         say(f"filmed: {first}, the first setting; --setting 1 to {len(others)} are the others")
     run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
-    z = _chosen(program, run, given)
+    z = _chosen(program, run, given, ask.together)
     if config.env in bodies.TASKS:
         return _body(program, run, z, len(z) > FEW and given is None, ask)
-    if ask.tour:
-        raise UsageError(f"--tour: {config.env} has no body that goes about; valid: HalfCheetah, Ant, Humanoid")
+    if ask.tour or ask.together:
+        asked = "--tour" if ask.tour else "--together"
+        raise UsageError(f"{asked}: {config.env} has no robot that goes about; valid: HalfCheetah, Ant, Humanoid")
     if given is None and len(z) > 2 * FEW:
         z = z[np.linspace(0, len(z) - 1, 2 * FEW).round().astype(int)]
     if config.native:
@@ -192,12 +199,13 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
 
 def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
     """A panel under a bar with its goal and the time."""
-    sheet = Image.new("RGB", (panels.WIDTH, panels.HEIGHT + BAR), "#ffffff")
-    sheet.paste(scene.draw(frame, skill), (0, BAR))
+    picture = scene.draw(frame, skill)
+    sheet = Image.new("RGB", (picture.width, picture.height + BAR), "#ffffff")
+    sheet.paste(picture, (0, BAR))
     pen, font = ImageDraw.Draw(sheet), ImageFont.truetype(FONT, 15)
     pen.text((10, 8), minus(scene.labels[skill]), fill=scene.colours[skill], font=font)
     time = ", ".join(filter(None, (scene.remark, f"{frame * scene.seconds:.1f} s")))
-    pen.text((panels.WIDTH - 10, 8), time, fill=INK, font=font, anchor="ra")
+    pen.text((picture.width - 10, 8), time, fill=INK, font=font, anchor="ra")
     return sheet
 
 
@@ -262,11 +270,15 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
     if not isinstance(ask.seconds, (int, float)) or not 0 < ask.seconds <= 600:
         raise UsageError(f"--seconds {ask.seconds!r} is out of range; valid: a positive number up to 600")
     env = read_config(folder).env
-    rendered = find_renderer(env)
-    if env in bodies.TASKS and not rendered:
+    renderer = find_renderer(env)
+    if ask.tour and ask.together:
+        raise UsageError("--tour and --together exclude each other; valid: one of them")
+    if env in bodies.TASKS and not renderer and ask.together:
+        raise UsageError("--together needs OpenGL, and none renders here (EGL, OSMesa); valid: without it")
+    if env in bodies.TASKS and not renderer:
         late = "MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)"
         say(f"{late if gl.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: bodies are drawn flat")
-    found = scenes(folder, ask._replace(rendered=rendered), say)
+    found = scenes(folder, ask._replace(rendered=renderer), say)
     return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 
 

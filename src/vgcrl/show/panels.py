@@ -1,6 +1,5 @@
-"""One frame of one skill as a picture: a body by MuJoCo's renderer or by our own drawing, a point mass in its arena."""
+"""One frame of one skill as a picture, by our own drawing: a body, or a point mass in its arena."""
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ from PIL import Image, ImageDraw, ImageOps
 
 from vgcrl.envs import bodies
 from vgcrl.envs.bodies import Task
-from vgcrl.show.filmstrip import CAMERAS, FLOOR, HUES, TILE, capsules, tiles
+from vgcrl.show.filmstrip import CAMERAS, FLOOR, TILE, capsules, tiles
 
 WIDTH, HEIGHT = 360, 300
 FINE = 2  # drawn so many times larger, then made smooth
@@ -30,7 +29,7 @@ def _rgb(colour: str) -> np.ndarray:
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
-def drawn_body(task: Task, qpos: np.ndarray) -> Draw:
+def drawn_body(task: Task, qpos: np.ndarray, colours: list[str]) -> Draw:
     """Our own drawing, of qpos (frame, skill, nq): the camera follows over a floor of 1 m tiles."""
     model, view = bodies.load(task), CAMERAS[task.places]
     ends, radius = capsules(model, qpos)
@@ -47,7 +46,7 @@ def drawn_body(task: Task, qpos: np.ndarray) -> Draw:
         return [tuple(p) for p in flat(np.concatenate([corners, np.zeros((len(corners), 1))], axis=1), centre)]
 
     def draw(frame: int, skill: int) -> Image.Image:
-        centre, hue = here[frame, skill], _rgb(HUES[skill % len(HUES)])
+        centre, hue = here[frame, skill], _rgb(colours[skill])
         image = Image.new("RGB", tuple(size), "#ffffff")
         pen = ImageDraw.Draw(image)
         low, high = centre - reach, centre + reach
@@ -68,27 +67,6 @@ def drawn_body(task: Task, qpos: np.ndarray) -> Draw:
             colour = tuple(int(x) for x in 255 - (1 - 0.45 * far[i]) * (255 - hue))
             _outlined(pen, flat(limbs[i], centre), radius[i] * scale, colour)
         return image.reduce(FINE)
-
-    return draw
-
-
-def rendered_body(task: Task, qpos: np.ndarray) -> Draw:
-    """By MuJoCo's renderer; `choose_gl` has found that it works. Coarse shadows and no reflections: without a GPU a
-    frame takes less than half the time."""
-    mujoco: Any = importlib.import_module("mujoco")
-    model = bodies.load(task)
-    model.vis.quality.shadowsize = 1024
-    data, renderer = mujoco.MjData(model), mujoco.Renderer(model, HEIGHT, WIDTH)
-    camera = mujoco.MjvCamera()
-    camera.distance, camera.azimuth, camera.elevation = 4.5, 90 if task.places == 1 else 120, -18
-
-    def draw(frame: int, skill: int) -> Image.Image:
-        data.qpos[:] = qpos[frame, skill]
-        mujoco.mj_forward(model, data)
-        camera.lookat[:] = [*data.qpos[: task.places], 0.0, 0.6][:2] + [0.6]
-        renderer.update_scene(data, camera)
-        renderer.scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
-        return Image.fromarray(renderer.render())
 
     return draw
 

@@ -57,6 +57,7 @@ def film(
     seed: int | None = None,
     setting: int | None = None,
     tour: bool = False,
+    together: bool = False,
     noise: bool | None = None,
     tensorboard: bool = False,
 ) -> Path:
@@ -64,9 +65,10 @@ def film(
     comes with the package, unless told.
 
     goals: those pursued, unless told some that differ; seconds: of simulated time; seed: whose policy acts, the first
-    unless told; setting: where several were trained together, counted from 0, the first unless told; tour: one body
-    pursues the goals one after the other. noise: whether it acts with the noise of training, unless told as the policy
-    is meant to. tensorboard: also among the images of the run's events, where it is a .gif.
+    unless told; setting: where several were trained together, counted from 0, the first unless told; tour: one robot
+    pursues the goals one after the other; together: all robots in one scene, each with its trail. noise: whether it
+    acts with the noise of training, unless told as the policy is meant to. tensorboard: also among the images of the
+    run's events, where it is a .gif.
 
     Examples:
         >>> vgcrl.film("ant-place", goals=[(4, 0), (0, 4)])
@@ -80,7 +82,7 @@ def film(
     path = usual if out is None else Path(out)
     if tensorboard and (is_shipped(folder) or path.suffix != ".gif"):
         raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
-    ask = films.Request(goals, seconds, seed, setting, tour, noise=_noise(folder, noise))
+    ask = films.Request(goals, seconds, seed, setting, tour, together, noise=_noise(folder, noise))
     films.film(folder, path, ask, _say, follow=out is not None)
     if tensorboard:
         films.to_tensorboard(folder, path)
