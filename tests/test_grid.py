@@ -5,6 +5,7 @@ The point mass stands in for the bodies.
 
 import dataclasses
 import json
+import math
 import shutil
 import signal
 from collections import Counter
@@ -170,7 +171,9 @@ def fake(rows, **final):
     job = cells.Job("fake", tuple(rows), options)
     final = {"F": 1.0, "lgr_s": 100.0, "lgr_v": 0.5, "spread_v": 0.1, "spread_x": 5.0, "lgr_z": 0.5} | final
     final = {k: np.broadcast_to(v, (len(rows), 3)).tolist() for k, v in final.items()}
+    final = json.loads(logs.to_json(final))  # as in a file: null is what is no number
     cell = {
+        "program": "fake",
         "config": json.loads(config) | {"engine": "mujoco"},
         "settings": job.settings,
         "seeds": [0, 1, 2],
@@ -209,6 +212,15 @@ DAMAGES = {
     "a filmstrip of no run": lambda cell: cell.update(strips={"best": [9, 9]}),
     "a filmstrip elsewhere": lambda cell: cell.update(strips={"../../x": [0, 0]}),
     "versions in numbers": lambda cell: cell.update(versions={"jax": 1}),
+    "that of another program": lambda cell: cell.update(program="Ant-G10"),
+    "no program": lambda cell: cell.pop("program"),
+    "another environment": lambda cell: cell["config"].update(env="Ant"),
+    "another number of skills": lambda cell: cell["config"].update(goal_dim=7),
+    "no number for an option": lambda cell: cell["config"].update(updates_per_step="a"),
+    "too large for a number": lambda cell: cell["final"]["lgr_z"][0].__setitem__(0, 10**400),
+    "not a number": lambda cell: cell["final"]["F"][0].__setitem__(0, math.nan),
+    "a seed twice": lambda cell: cell.update(seeds=[1, 1, 1]),
+    "0 steps": lambda cell: cell.update(steps=0),
     "seeds in words": lambda cell: cell.update(seeds=["a", "b", "c"]),
 }
 
@@ -223,6 +235,13 @@ def test_a_damaged_cell_is_told_in_one_line(damage, tmp_path):
     path.write_text(json.dumps(cell))
     with pytest.raises(UsageError, match="is not a program's file"):
         cells.read(tmp_path, job)
+
+
+def test_a_run_that_diverged_has_its_filmstrip():
+    job, cell = fake([row()], lgr_v=0.5)
+    cell["strips"], cell["final"]["lgr_v"] = {"best": [0, 1]}, [[None] * 3]
+    (title,) = grid.pictures({"fake": cell}, [job])
+    assert title == "Skills of fake: best run by LGR_v, – (plain, seed 1)"
 
 
 P_HER = PairedClaim("P-HER helps", ("p_her",), lambda row: True)
@@ -286,9 +305,9 @@ def test_missing_rows_are_shown_and_counted():
     job, cell = fake(rows, lgr_v=[[0.5, 0.51, 0.52], [0.4, 0.5, 0.6]], lgr_z=0.95)
     other = job._replace(name="other", rows=(row(size=1000),))
     outcome = comparison.compare([job, other], {"fake": cell}, (P_HER,), True)
-    assert outcome.tables["Rows against the paper"].rows[0] == ["LGR_v(s)", "1", "1", "0", "0", "1"]
+    assert ["LGR_v(s)", "1", "1", "0", "0", "1"] in outcome.tables["Rows against the paper"].rows
     (table,) = (t for title, t in outcome.tables.items() if title.startswith("Ant beside"))
-    assert [r[1].split()[-1] for r in table.rows] == ["▲", "=", "–"]
+    assert [r[table.columns.index("LGR_v(s)")].split()[-1] for r in table.rows] == ["▲", "=", "–"]
     assert [r[-1] for r in table.rows] == ["1,000 × 3", "1,000 × 3", NOT_RUN]
     assert [r[2] for r in outcome.tables["What stands behind each program"].rows] == ["1,000", NOT_RUN]
     assert "2 of 3 rows: 1 better, 1 equal, 0 worse; 1 not run" in outcome.finding
@@ -300,9 +319,10 @@ def test_a_row_trained_again_beside_the_table_is_judged_but_not_counted():
     again, better = fake([row() | {"aside": "Again"}], lgr_v=0.1)
     again = again._replace(name="again")
     outcome = comparison.compare([job, again], {"fake": cell, "again": better}, (), True)
-    assert outcome.tables["Rows against the paper"].rows[0] == ["LGR_v(s)", "1", "0", "0", "0", "0"]
-    (line,) = outcome.tables["Again (again)"].rows
-    assert line[1:3] == ["0.100 ± 0.000 ▲", "0.5"]
+    assert ["LGR_v(s)", "1", "0", "0", "0", "0"] in outcome.tables["Rows against the paper"].rows
+    table = outcome.tables["Again (again)"]
+    column = table.columns.index("LGR_v(s)")
+    assert table.rows[0][column : column + 2] == ["0.100 ± 0.000 ▲", "0.5"]
 
 
 def test_skills_that_are_known_but_stand_still_are_a_finding():

@@ -56,14 +56,15 @@ def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path, monkeypatch):
     assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
 
 
-def test_a_seed_that_has_diverged_is_told_and_not_loaded(tmp_path, capsys):
+@pytest.mark.parametrize("lost_to", [np.nan, np.inf])
+def test_a_seed_that_has_diverged_is_told_and_not_loaded(lost_to, tmp_path, capsys):
     run = untrained(tmp_path / "run", "diayn", learning_rate=(1e-3, 1e-2))
     _, runs, counters = trainer.restore(run, pytest.fail)
-    lost = jax.tree.map(lambda x: x.at[3].set(np.nan) if x.dtype == np.float32 else x, runs.learner)
+    lost = jax.tree.map(lambda x: x.at[3].set(lost_to) if x.dtype == np.float32 else x, runs.learner)
     policy_file.save(run, 640, runs._replace(learner=lost), counters, config=(run / "config.json").read_text())
     assert vgcrl.load(run, seed=1, setting=0).act(np.zeros(4), z=3).shape == (2,)
     which = "seed 1, --learning-rate 0.01, --posterior-learning-rate 0.005"
-    assert f"{which} has diverged, and its weights are no numbers" in capsys.readouterr().err
+    assert f"{which} has diverged: its weights are no finite numbers" in capsys.readouterr().err
     with pytest.raises(UsageError, match=r"seed 1, .* has diverged; valid: another seed"):
         vgcrl.load(run, seed=1, setting=1)
 

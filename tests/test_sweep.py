@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tiny import flags
 from vgcrl.cli import main
 from vgcrl.errors import UsageError
 from vgcrl.experiments.sweep.ask import Ask, Range, read_values
@@ -126,10 +127,36 @@ def test_a_folder_has_one_sweep(tmp_path):
         check_same(tmp_path, Ask(GRID | {"goal_dim": [4]}))
 
 
-def test_a_damaged_record_of_a_sweep_is_another(tmp_path):
-    (tmp_path / "sweep.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="holds another sweep"):
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b'{"method": ["diayn"'])
+def test_a_damaged_record_of_a_sweep_is_named(tmp_path, content):
+    (tmp_path / "sweep.json").write_bytes(content)
+    with pytest.raises(UsageError, match=r"sweep\.json is damaged; valid: delete that file"):
         check_same(tmp_path, Ask(GRID))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--goal-dim", "3", "--trials", "3"], "--trials: no option has several values"),
+        (["--goal-dim", "3,5", "--trials", "3", "--program", "goal-dim=3"], "--program does not go with --trials"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused_at_once(words, said, tmp_path, capsys):
+    """Before Ray is started, which takes a minute."""
+    assert main(["sweep", "diayn", *words, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(f"vgcrl: {said}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_lost_its_last_evaluation_gets_it(tmp_path):
+    assert main(["sweep", "diayn", "--goal-dim", "2,3", *flags(), "--out", str(tmp_path)]) == 0
+    folder = next(tmp_path.iterdir())
+    lines = folder / "runs" / "goal-dim=3" / "metrics.jsonl"
+    whole = [json.loads(line)["seeds"] for line in lines.read_text().splitlines()]
+    lines.write_text("".join(lines.read_text().splitlines(keepends=True)[:-1]))
+    assert main(["sweep", "diayn", "--goal-dim", "2,3", *flags(), "--out", str(tmp_path)]) == 0
+    again = [json.loads(line)["seeds"] for line in lines.read_text().splitlines()]
+    assert [[seed["F"] for seed in seeds] for seeds in again] == [[seed["F"] for seed in seeds] for seeds in whole]
 
 
 def test_arguments_of_an_environment_are_all_used(tmp_path):

@@ -272,6 +272,7 @@ def _sweep(args: argparse.Namespace) -> int:
     )
     if args.trials is not None and args.ray is None:
         args.ray = "local"  # a search is Ray's
+        plan(ask)  # which checks it, before Ray starts
     with _executor(args) as execute:
         if args.dry_run:
             _print_table(*plan(ask))

@@ -6,7 +6,6 @@ Of one that was stopped, `cells/PROGRAM.unfinished.json` has what its evaluation
 import dataclasses
 import io
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +21,8 @@ from vgcrl.measure import target_states
 from vgcrl.objective.types import EnvSpec
 from vgcrl.show import filmstrip
 from vgcrl.show.report import png
-from vgcrl.training import logs, run_folder, summary, trainer
-from vgcrl.training.config import Config
+from vgcrl.training import fields, logs, run_folder, summary, trainer
+from vgcrl.training.config import FIELDS, Config
 from vgcrl.training.logs import to_json
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -54,6 +53,8 @@ KINDS = {
 }
 CONFIGURED = ("env", "engine", "physics", "terminate", "envs", "horizon", "hidden", "batch", "steps", "seeds")
 CONFIGURED += ("updates_per_step", "posterior_learning_rate")
+SAME = ("method", "env", "goal_dim", "posterior")
+LARGE = 1e300  # a number with more can have no square
 MEASURED = ("F", "lgr_z", "lgr_s", "lgr_v")
 OF_TARGETS = ("still_lgr_v", "spread_v")
 
@@ -83,7 +84,8 @@ def run_path(folder: Path, job: Job) -> Path:
 
 
 def check(job: Job, cell: Cell) -> None:
-    """That all a report makes of it is there, and of its kind."""
+    """That it is of this program, and that all a report makes of it is there, and of its kind."""
+    _need(cell.get("program") == job.name, f"it is of {cell.get('program')!r:.40}, not of {job.name}")
     for name, kind in KINDS.items():
         _need(name in cell, f"{name!r} is missing")
         right = _is_number(cell[name], kind) if kind in (int, float) else isinstance(cell[name], kind)
@@ -91,13 +93,20 @@ def check(job: Job, cell: Cell) -> None:
     about, targets = cell["config"], cell["targets"]
     for name in CONFIGURED:
         _need(name in about, f"config has no {name!r}")
-    _need(isinstance(about["engine"], str), "its engine is no word")
+        _check_value(name, about[name])
+    for name in (name for name in SAME if name in (job.options or ())):
+        _need(about.get(name) == job.options[name], f"{name!r} of config is not that of {job.name}")
+    _need(cell["steps"] > 0, "'steps' are none")
     _need(_is_number(targets.get("count"), int), "targets are not counted")
     for name in OF_TARGETS if targets["count"] else ():
         _need(_is_number(targets.get(name), float), f"{name!r} of targets is no number")
     _need(_is_number(targets.get("missed", 0), float), "'missed' of targets is no number")
     _need(cell["settings"] == job.settings, f"its settings are not those of {job.name}")
-    _need(all(_is_number(seed, int) for seed in cell["seeds"]), "'seeds' are no numbers")
+    seeds = cell["seeds"]
+    _need(
+        all(_is_number(seed, int) for seed in seeds) and len({*seeds}) == len(seeds),
+        "'seeds' are not numbers that differ",
+    )
     _need(all(isinstance(x, str) for x in cell["versions"].values()), "'versions' are no words")
     for name in MEASURED:
         _need(name in cell["final"], f"final has no {name!r}")
@@ -115,21 +124,27 @@ def check(job: Job, cell: Cell) -> None:
         _need(name in STRIPS and inside, f"its filmstrip {name!r:.40} is of no run")
 
 
+def _check_value(name: str, value: Any) -> None:
+    """Of an option, as a configuration has it."""
+    if value is not None:
+        fields.check(FIELDS[name], tuple(value) if isinstance(value, list) else value)
+
+
 def _need(true: Any, otherwise: str) -> None:
     if not true:
         raise ValueError(otherwise)
 
 
 def _is_number(x: Any, kind: type) -> bool:
-    """Not negative, nor infinite."""
+    """Not negative, nor too large for any of it."""
     whole = isinstance(x, int) and not isinstance(x, bool)
-    return (whole or (kind is float and isinstance(x, float))) and 0 <= x < math.inf
+    return (whole or (kind is float and isinstance(x, float))) and 0 <= x <= LARGE
 
 
 def _is_table(x: Any, shape: tuple[int, ...]) -> bool:
-    """Lists in lists, of numbers or None."""
+    """Lists in lists, of finite numbers or None."""
     if not shape:
-        return x is None or (isinstance(x, int | float) and not isinstance(x, bool))
+        return x is None or (isinstance(x, int | float) and not isinstance(x, bool) and -LARGE <= x <= LARGE)
     return isinstance(x, list) and len(x) == shape[0] and all(_is_table(each, shape[1:]) for each in x)
 
 

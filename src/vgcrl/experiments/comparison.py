@@ -16,7 +16,7 @@ from vgcrl.show.tables import Table, counted, with_interval
 
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
-OURS = {"lgr_v": ("spread_v", "spread_x"), "F": ("F_replay",)}  # beside a metric, what the paper does not have
+OURS = ("F_replay", "spread_v", "spread_x")  # what the paper does not have
 AIMED = ("lgr_s", "lgr_v")  # need target states
 LEGEND = "▲ better, = the paper's value is inside our 95 % interval, or as near as an episode can tell, ▼ worse"
 NOISE = (
@@ -89,14 +89,14 @@ def rises(metric: str, higher: bool) -> bool:
 
 
 def summary(rows: list[Entry], higher: bool) -> Table:
-    """How many rows are better, equal and worse, the headline LGR_v first."""
+    """How many rows are better, equal and worse."""
     kinds = (BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN)
     counts = {metric: Counter(marked(entry, metric, higher) for entry in rows) for metric in COLUMNS}
     return Table(["metric", *kinds], [[LABELS[m], *(str(c[kind]) for kind in kinds)] for m, c in counts.items()])
 
 
 def beside(rows: list[Entry], higher: bool) -> Table:
-    """Every row: ours with its mark, then the paper's, metric by metric."""
+    """Every row: ours with its mark, then the paper's, metric by metric; then what the paper does not have."""
 
     def ours(entry: Entry, metric: str) -> str:
         x = entry.values(metric)
@@ -104,16 +104,16 @@ def beside(rows: list[Entry], higher: bool) -> Table:
 
     heads, out = [""], [[f"|G| = {entry.row['goal_dim']}, {technique(entry.row)}"] for entry in rows]
     for metric, column in COLUMNS.items():
-        more = [m for m in OURS.get(metric, ()) if any(len(entry.values(m)) for entry in rows)]
         level = ["of standing still", "share explained"] if metric == "lgr_v" else []
-        heads += [LABELS[metric], "paper", *level, *(LABELS[m] for m in more)]
+        heads += [LABELS[metric], "paper", *level]
         for line, entry in zip(out, rows, strict=True):
             line += [ours(entry, metric), entry.row.get(column, "–"), *(explained(entry) if level else ())]
-            line += [ours(entry, m) for m in more]
+    more = [m for m in OURS if any(len(entry.values(m)) for entry in rows)]
     for line, entry in zip(out, rows, strict=True):
         cell = entry.cell
-        line.append(f"{cell['steps']:,} × {len(cell['seeds'])}{so_far(cell)}" if cell else NOT_RUN)
-    return Table([*heads, "steps × seeds"], out)
+        effort = f"{cell['steps']:,} × {len(cell['seeds'])}{so_far(cell)}" if cell else NOT_RUN
+        line += [*(ours(entry, m) for m in more), effort]
+    return Table([*heads, *(LABELS[m] for m in more), "steps × seeds"], out)
 
 
 def so_far(cell: Cell) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from vgcrl.experiments.cells import Cell, Job, Row
 
-COLUMNS = {"lgr_v": "LGR_v", "F": "F", "lgr_z": "LGR_z", "lgr_s": "LGR_s"}  # ours -> the paper's
+COLUMNS = {"F": "F", "lgr_z": "LGR_z", "lgr_v": "LGR_v", "lgr_s": "LGR_s"}  # ours -> the paper's
 POSTERIORS = {"categorical": "", "gaussian_fixed": "fixed σ", "gaussian_learned": "learned σ", "gmm8": "mixture of 8"}
 TECHNIQUES = {"p_her": "P-HER", "sn": "SN"}
 

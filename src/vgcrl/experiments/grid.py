@@ -17,7 +17,7 @@ from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_p
 from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
 from vgcrl.experiments.scheduling import Executor, Say, Task, carried_out, check_failed
-from vgcrl.show.tables import aligned, counted
+from vgcrl.show.tables import aligned, counted, number
 from vgcrl.training import run_folder
 from vgcrl.training.fields import flag, one_of
 from vgcrl.training.options import Options
@@ -223,7 +223,7 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
         cell = found.get(job.name, {"strips": {}})
         for which, (setting, seed) in cell["strips"].items():
             score, how = cell["final"]["lgr_v"][setting][seed], technique(job.rows[setting])
-            title = f"Skills of {job.name}: {which} run by LGR_v, {score:.3f} ({how}, seed {cell['seeds'][seed]})"
+            title = f"Skills of {job.name}: {which} run by LGR_v, {number(score)} ({how}, seed {cell['seeds'][seed]})"
             out[title] = f"cells/{job.name}.{which}.png"
     return out
 

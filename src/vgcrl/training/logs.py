@@ -97,18 +97,25 @@ def truncate_lines(path: Path, step: int, runs: int | None = None) -> None:
     atomic_write(path, b"".join(line for line, record, _ in _read_lines(path, runs) if record["step"] <= step))
 
 
-def _last_digest(path: Path) -> str:
-    """Of the last line, whatever it is: `read_lines` is who checks."""
+def _last_line(path: Path) -> dict[str, Any]:
+    """Whatever it is: `read_lines` is who checks."""
     lines = read_small(path, LARGEST).splitlines() if path.exists() else []
     try:
-        return str(json.loads(lines[-1])["digest"])
-    except (IndexError, KeyError, TypeError, ValueError):
-        return ""
+        found = json.loads(lines[-1])
+    except (IndexError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def last_step(path: Path) -> int:
+    """Of the last evaluation; -1 where there is none."""
+    step = _last_line(path).get("step")
+    return step if isinstance(step, int) else -1
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """With a digest of it and of all lines before, by which an edited number is noticed."""
-    digest = _digest(_last_digest(path), json.loads(to_json(record)))
+    digest = _digest(str(_last_line(path).get("digest", "")), json.loads(to_json(record)))
     with open_to_write(path, append=True) as file:
         file.write((to_json(record | {"digest": digest}) + "\n").encode())
         file.flush()

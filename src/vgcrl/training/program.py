@@ -59,11 +59,11 @@ def policy(config: Config, runs: RunState) -> RunState:
 
 
 def diverged(runs: RunState) -> np.ndarray:
-    """Of every run, whether a weight of its policy or of q is no number."""
+    """Of every run, whether a weight of its policy or of q is no finite number."""
     found = np.zeros(len(runs.fault), bool)
     for x in jax.tree.leaves((runs.learner.q, runs.learner.agent)):
         if jnp.issubdtype(x.dtype, jnp.floating):
-            found |= np.isnan(np.asarray(x)).reshape(len(found), -1).any(axis=1)
+            found |= ~np.isfinite(np.asarray(x)).reshape(len(found), -1).all(axis=1)
     return found
 
 

@@ -38,6 +38,7 @@ class StopRequest:
 
 
 _training: StopRequest | None = None
+_again = ""  # how to go on, where that is not to resume the run that is being trained
 _watched = False
 
 
@@ -61,11 +62,22 @@ def _end(code: int, text: str) -> None:
     os._exit(code)
 
 
+@contextmanager
+def of_many(how: str) -> Generator[None]:
+    """While several runs are made by one command: `how` it goes on after a stop."""
+    global _again
+    before, _again = _again, how
+    try:
+        yield
+    finally:
+        _again = before
+
+
 def _give_up(training: StopRequest) -> None:
     with training.saving:
         if _training is training:
-            how = f"vgcrl resume {shlex.quote(str(training.run))}"
-            _end(INTERRUPTED, f"stopped in the middle of a step; what was saved remains; continue with: {how}")
+            how = _again or f"continue with: vgcrl resume {shlex.quote(str(training.run))}"
+            _end(INTERRUPTED, f"stopped in the middle of a step; what was saved remains; {how}")
 
 
 def _hear(number: int) -> None:

@@ -91,20 +91,23 @@ def _counters(text: str) -> dict[str, Any]:
     return counters
 
 
-def _read_header(file: Path, opened: Any, layout: int) -> tuple[dict[str, Any], str]:
+def _read_header(file: Path, opened: Any, layout: int) -> tuple[dict[str, Any], dict[str, Any]]:
     header = opened.metadata() or {}
     if header.get("layout") != str(layout):
         raise OtherLayout(f"{file}: layout {header.get('layout')}; valid: a run of this version, layout {layout}")
-    return _counters(header["counters"]), header["config"]
+    config = json.loads(header["config"])
+    if not isinstance(config, dict):
+        raise Damaged(f"{file}: its header has no configuration")
+    return _counters(header["counters"]), config
 
 
-def read_header(file: Path, layout: int) -> tuple[dict[str, Any], str]:
+def read_header(file: Path, layout: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Counters, and the configuration they were written with."""
     with safe_open(file, "numpy") as opened:
         return _read_header(file, opened, layout)
 
 
-def read_arrays(file: Path, layout: int) -> tuple[dict[str, np.ndarray], dict[str, Any], str]:
+def read_arrays(file: Path, layout: int) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]]:
     """Arrays, counters and configuration."""
     with safe_open(file, "numpy") as opened:
         counters, config = _read_header(file, opened, layout)
@@ -130,12 +133,12 @@ def check_size(file: Path, most: int) -> None:
         raise Damaged(f"{file} has {size:,} bytes, of which config.json describes {most:,}")
 
 
-def check_config(file: Path, written: str, now: str, warn: Callable[[str], None]) -> None:
+def check_config(file: Path, written: dict[str, Any], now: str, warn: Callable[[str], None]) -> None:
     """Refuse a configuration that was edited; tell what may be."""
-    before, after = json.loads(written), json.loads(now)
-    changed = [k for k in after if k in before and after[k] != before[k]]
+    after = json.loads(now)
+    changed = [k for k in after if k in written and after[k] != written[k]]
     for name in changed:
-        what = f"config.json has {name} {after[name]!r}, {file} was written with {before[name]!r}"
+        what = f"config.json has {name} {after[name]!r}, {file} was written with {written[name]!r}"
         if name not in ADJUSTABLE:
             raise UsageError(f"{what}; valid: config.json as it was written, or a new run")
         warn(f"{what}; going on with {after[name]!r}")

@@ -19,7 +19,7 @@ from vgcrl.training.config import Config
 from vgcrl.training.display import Display
 from vgcrl.training.fields import flag
 from vgcrl.training.host_program import compile_config
-from vgcrl.training.logs import read_lines, truncate_lines
+from vgcrl.training.logs import last_step, read_lines, truncate_lines
 from vgcrl.training.loop import NEVER, NOBODY, Callback, Evaluated, train_loop
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, diverged, policy
@@ -154,7 +154,7 @@ def _on_host(config: Config) -> int:
 def _note_lost(folder: Path, config: Config, runs: RunState, warn: Callable[[str], None]) -> None:
     """Runs that had diverged when they were saved; the others serve."""
     for r in np.flatnonzero(diverged(runs)):
-        warn(f"{folder}: {config.named_run(int(r))} has diverged, and its weights are no numbers")
+        warn(f"{folder}: {config.named_run(int(r))} has diverged: its weights are no finite numbers")
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
@@ -222,6 +222,13 @@ def _go_on(
     return runs, counters
 
 
+def _note_gap(program: Program, folder: Path, step: int, display: Display) -> None:
+    """Evaluations before the checkpoint that are not on file: lines were lost, or evaluations are more frequent now."""
+    last, often = last_step(folder / "metrics.jsonl"), -(-program.config.evaluate_every // program.steps_per_iteration)
+    if last + often * program.steps_per_iteration <= step:
+        display.note(f"{folder / 'metrics.jsonl'} has no evaluation from step {last + 1} to {step}: lines are lost")
+
+
 def resume(
     folder: Path,
     steps: int | None = None,
@@ -240,6 +247,7 @@ def resume(
         _check_memory(program)
         runs, counters = _go_on(folder, program, written, steps, display)
         truncate_lines(folder / "metrics.jsonl", counters["step"], config.runs)
+        _note_gap(program, folder, counters["step"], display)
         make_folder(folder / "events")
         write_config(folder, config)  # once nothing is left to be refused
         with _failures(folder):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError
 from vgcrl.show.tables import counted
-from vgcrl.training.signals import request_stop
+from vgcrl.training.signals import of_many, request_stop
 
 Say = Callable[[str], None]
 
@@ -57,7 +57,7 @@ def carried_out(make: Callable[[], list[str]], folder: Path, say: Say, minutes: 
 
     Minutes that are spent are as Ctrl-C, but not the user's; 0 is no end.
     """
-    spent = []
+    spent, again = [], f"the same command continues in {folder}"
 
     def stop(*_: Any) -> None:
         spent.append(True)
@@ -66,9 +66,10 @@ def carried_out(make: Callable[[], list[str]], folder: Path, say: Say, minutes: 
     before = signal.signal(signal.SIGALRM, stop)
     try:
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
-        return make(), False
+        with of_many(again):
+            return make(), False
     except KeyboardInterrupt as ended:
-        say(f"stopped and saved; the same command continues in {folder}")
+        say(f"stopped and saved; {again}")
         return ended.failed if isinstance(ended, Stopped) else [], not spent
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

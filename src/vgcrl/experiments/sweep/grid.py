@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import run_task, started
+from vgcrl.experiments.base import logged, run_task, started
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
@@ -81,13 +81,13 @@ def check_options(run: Path, config: Config, given: Choices) -> None:
 
 
 def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
-    """The programs that are not finished."""
+    """The programs that are not finished; one that lacks its last evaluation gets it."""
     words, out = ask._replace(metric="F").command(), []
     wanted = {name: each for name, each in programs(ask).items() if ask.program in (None, name)}
     for name, (options, config) in wanted.items():
         run = folder / "runs" / name
         check_options(run, config, ask.options)
-        if not run_folder.is_finished(run):
+        if not (run_folder.is_finished(run) and logged(run)):
             out.append(run_task(name, options, run, (*words, "--program", name), name, say))
     return out
 
@@ -96,6 +96,11 @@ def check_same(folder: Path, ask: Ask) -> None:
     """A folder has one sweep, which the same command continues."""
     path, text = folder / "sweep.json", json.dumps(ask.options, indent=1) + "\n"
     if path.exists() and path.read_bytes() != text.encode():
+        try:
+            json.loads(path.read_bytes())
+        except (ValueError, RecursionError):
+            valid = "delete that file, and the same options go on"
+            raise UsageError(f"{path} is damaged; valid: {valid}") from None
         raise UsageError(f"--out: {folder} holds another sweep; valid: another --out, or the same options to go on")
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(path, text)
@@ -115,6 +120,8 @@ def plan(ask: Ask) -> Table:
 
 def check_trials(ask: Ask) -> Config:
     """Every value is checked before anything starts, with the first of the other options; returns that of the first."""
+    if ask.program is not None:
+        raise UsageError("--program does not go with --trials; valid: one of them")
     if "method" in varied(ask.options):
         raise UsageError("METHOD has several values; valid with --trials: one")
     first = {k: v[0] for k, v in ask.options.items()}
@@ -122,6 +129,8 @@ def check_trials(ask: Ask) -> Config:
         for value in ask.options[name]:
             _one_combination(first | {name: value}, [f"{flag(name)} {spoken(value)}"])
     config = _one_combination(first, [])
+    if not varied(ask.options):
+        raise UsageError("--trials: no option has several values; valid: A,B,… or LOW..HIGH of at least one")
     higher_is_better(ask.metric, [config])
     return config
 
