@@ -2,6 +2,7 @@
 
 import json
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,7 +129,6 @@ def test_lgr_takes_actions_in_the_units_of_the_environment():
 
 def test_lgr_of_a_gymnasium_environment():
     """The same point mass behind Gymnasium's interface gives the same number."""
-    gymnasium = pytest.importorskip("gymnasium")
     native = vgcrl.make("pointmass")
 
     class Wrapped(gymnasium.Env):
@@ -164,6 +164,42 @@ def test_numbers_of_numpy_and_whole_floats_are_numbers(monkeypatch):
     assert (config["steps"], config["envs"], config["features"]) == (160, 4, "0,1")
     assert config["spectral_norm"] == [0.0, 2.0]
     assert {name: type(config[name]) for name in ("steps", "envs")} == {"steps": int, "envs": int}
+
+
+class Still(gymnasium.Env):
+    """Stays where it is told to be, which may be no place."""
+
+    observation_space = gymnasium.spaces.Box(-9, 9, (4,))
+    action_space = gymnasium.spaces.Box(-1, 1, (2,))
+
+    def __init__(self, obs):
+        self.obs = obs
+
+    def reset(self, *, seed=None, options=None):
+        return self.obs, {}
+
+    def step(self, action):
+        return self.obs, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"policy": 5}, "policy is a int; valid: a function"),
+        ({"embed": None}, "embed is a NoneType; valid: a function"),
+        ({"env": Still}, r"env is the class Still; valid: an environment, such as Still\(\)"),
+        ({"env": Still([np.nan] * 4)}, r"a number that is not finite; valid: finite numbers of shape \(4,\)"),
+        ({"env": Still(None)}, "the environment gave"),
+        ({"env": Still(np.zeros(1))}, r"numbers of shape \(1,\)"),
+        ({"policy": lambda obs, z: np.zeros(7)}, r"valid: finite numbers of shape \(2,\)"),
+    ],
+)
+def test_lgr_tells_what_does_not_fit(changed, said):
+    good = {"policy": lambda obs, z: np.zeros(2), "embed": lambda s: s, "env": Still(np.ones(4))}
+    targets = np.zeros((1, 4))
+    assert vgcrl.lgr(**good, targets=targets, max_steps=2) == 4.0
+    with pytest.raises(ValueError, match=said):
+        vgcrl.lgr(**good | changed, targets=targets, max_steps=2)
 
 
 def test_lgr_refuses_what_never_ends():

@@ -231,8 +231,22 @@ def test_an_environment_broken_at_reset(monkeypatch):
     with pytest.raises(Broken, match="Echo-v0: TypeError: cannot unpack"):
         worlds.reset(KEYS)
     monkeypatch.setattr(foreign_envs.Echo, "reset", lambda self, seed, options: (np.zeros(7), {}))
-    with pytest.raises(Broken, match="Echo-v0: ValueError: cannot reshape"):
+    with pytest.raises(Broken, match=r"Echo-v0: ValueError: the observation array\(.* is not in its space Box\("):
         worlds.reset(KEYS)
+    worlds.close()
+
+
+@pytest.mark.parametrize(("terminated", "truncated"), [(None, False), (False, "yes"), (np.zeros(2, bool), False)])
+def test_an_end_of_an_episode_is_true_or_false(terminated, truncated, monkeypatch):
+    import foreign_envs
+
+    worlds = echo()
+    worlds.reset(KEYS)
+    monkeypatch.setattr(
+        foreign_envs.Echo, "step", lambda self, action: (np.zeros((2, 3)), 0.0, terminated, truncated, {})
+    )
+    with pytest.raises(Broken, match=r"Echo-v0: ValueError: step gave .* as t\w+; valid: True or False"):
+        worlds.step(all_of(CALM), KEYS, 0)
     worlds.close()
 
 

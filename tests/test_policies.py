@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ import vgcrl
 from untrained import untrained
 from vgcrl.cli import main, parse
 from vgcrl.errors import UsageError
+from vgcrl.show.explorer import export
 from vgcrl.training import policy_file, trainer
 from vgcrl.training.logs import append_line
 from vgcrl.use import policies
@@ -65,8 +67,12 @@ def test_a_seed_that_has_diverged_is_told_and_not_loaded(lost_to, tmp_path, caps
     assert vgcrl.load(run, seed=1, setting=0).act(np.zeros(4), z=3).shape == (2,)
     which = "seed 1, --learning-rate 0.01, --posterior-learning-rate 0.005"
     assert f"{which} has diverged: its weights are no finite numbers" in capsys.readouterr().err
-    with pytest.raises(UsageError, match=r"seed 1, .* has diverged; valid: another seed"):
-        vgcrl.load(run, seed=1, setting=1)
+    for use in (vgcrl.load, partial(vgcrl.film, goals=[3], out=tmp_path / "film.gif")):
+        with pytest.raises(UsageError, match=r"seed 1, .* has diverged; valid: another seed"):
+            use(run, seed=1, setting=1)
+    labels = [each["label"] for each in export.export_run(run, print, noise=False)["policies"]]
+    rates = [f"learning rate {x:g}, posterior learning rate {x / 2:g}" for x in (1e-3, 1e-2)]
+    assert labels == [f"seed 0, {rates[0]}", f"seed 1, {rates[0]}", f"seed 0, {rates[1]}"]
 
 
 def test_a_name_that_is_none_is_told(tmp_path):

@@ -91,6 +91,27 @@ def test_history(run, monkeypatch):
     assert run.history()[-1]["F"] == run.last["seeds"][1]["F"]
 
 
+@pytest.mark.parametrize("wrong", [None, 5, ["a"], np.zeros(2)], ids=str)
+def test_what_is_no_path_is_told_by_name(run, wrong):
+    told = f"{wrong!r:.60} is not valid; valid: a path"
+    for use in (vgcrl.load, vgcrl.evaluate, vgcrl.resume, vgcrl.explore, vgcrl.film):
+        one_line(lambda use=use: use(wrong), f"run {told}")
+    one_line(lambda: vgcrl.report(wrong), f"folder {told}")
+    if wrong is not None:
+        for use in (vgcrl.report, vgcrl.explore, vgcrl.film):
+            one_line(lambda use=use: use(run.dir, out=wrong), f"out {told}")
+
+
+def test_targets_may_be_an_array(run, tmp_path):
+    states = np.random.default_rng(0).uniform(-1, 1, (3, 4)).astype(np.float32)
+    np.save(tmp_path / "states.npy", states)
+    (given, file) = (vgcrl.evaluate(run.dir, targets=x) for x in (states, tmp_path / "states.npy"))
+    assert given["mean"] == file["mean"]
+    assert (given["targets"], file["targets"]) == ("3 states given", str(tmp_path / "states.npy"))
+    one_line(lambda: vgcrl.evaluate(run.dir, targets=np.zeros((2, 3))), "targets holds (2, 3) values", "rows of 4")
+    one_line(lambda: vgcrl.evaluate(run.dir, targets=[]), "targets holds")
+
+
 def test_plot(run):
     lines = run.plot("lgr_z").axes[0].lines
     assert [line.get_label() for line in lines] == ["seed 0", "seed 1"]

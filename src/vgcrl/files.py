@@ -5,6 +5,7 @@ import stat
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
+from typing import Any
 
 from vgcrl.errors import UsageError
 
@@ -31,6 +32,13 @@ def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> N
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def as_path(what: str, given: Any) -> Path:
+    """What a user gave as `what`; in Python that may be anything."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise UsageError(f"{what} {given!r:.60} is not valid; valid: a path, as text or pathlib.Path")
+    return Path(os.fsdecode(given))
 
 
 def check_page(out: Path) -> None:

@@ -42,6 +42,13 @@ def make_env(name: str, options: dict[str, Any]) -> Any:
         return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
 
 
+def _truth(name: str, x: Any) -> bool:
+    """What an environment says of an episode."""
+    if not isinstance(x, (bool, np.bool_, int, np.integer)) and np.shape(x) != (1,):
+        raise ValueError(f"step gave {x!r:.60} as {name}; valid: True or False")
+    return bool(x)
+
+
 class Part:
     """Environments `rows` of all, `count` of which are a run's."""
 
@@ -57,10 +64,13 @@ class Part:
         self.succeeded_now = np.zeros(len(rows), np.float32)
 
     def _flat(self, obs: Any) -> np.ndarray:
-        with np.errstate(over="ignore"):  # what is too large is not finite, and told as such
-            return np.array(self.flat.flatten(obs), np.float32).reshape(
-                self.flat.low.size
-            )  # a copy: an environment may reuse its array
+        try:
+            with np.errstate(over="ignore"):  # what is too large is not finite, and told as such
+                numbers = np.array(self.flat.flatten(obs), np.float32)  # a copy: an environment may reuse its array
+            return numbers.reshape(self.flat.low.size)
+        except (ValueError, TypeError, KeyError, IndexError):
+            space = self.envs[0].observation_space
+            raise ValueError(f"the observation {obs!r:.60} is not in its space {space!s:.80}") from None
 
     def _start(self, places: list[int], keys: np.ndarray, clock: int) -> np.ndarray:
         where = [divmod(self.rows[i], self.count) for i in places]
@@ -85,8 +95,8 @@ class Part:
             told = ((env, obs, info) for env, (obs, *_, info) in zip(self.envs, steps, strict=True))
             self.succeeded_now[:] = [goal_envs.success(*each) for each in told]
         next_obs = np.stack([self._flat(obs) for obs, *_ in steps])
-        terminal = np.array([bool(terminated) for _, _, terminated, _, _ in steps])
-        truncated = np.array([bool(truncated) for _, _, _, truncated, _ in steps])
+        terminal = np.array([_truth("terminated", x) for _, _, x, _, _ in steps])
+        truncated = np.array([_truth("truncated", x) for _, _, _, x, _ in steps])
         last = terminal | truncated | (self.time >= self.horizon)
         terminal &= self.succeeded_now != 1
         obs, ended = next_obs, np.flatnonzero(last).tolist()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from vgcrl.errors import UsageError, need_report
-from vgcrl.files import check_page
+from vgcrl.files import as_path, check_page
 
 
 def report(*folders: str | Path, out: str | Path | None = None) -> Path:
@@ -18,9 +18,9 @@ def report(*folders: str | Path, out: str | Path | None = None) -> Path:
     from vgcrl.experiments.base import read_page
     from vgcrl.show.report import run_page, write
 
-    paths = [Path(folder) for folder in folders]
+    paths = [as_path("folder", folder) for folder in folders]
+    where = paths[0] / "report.html" if out is None else as_path("out", out)
     if out is not None:
-        check_page(Path(out))
-    where = paths[0] / "report.html" if out is None else Path(out)
+        check_page(where)
     pages = [read_page(path) if (path / "result.json").exists() else run_page(path, where.parent) for path in paths]
     return write(pages, where, follow=out is not None)

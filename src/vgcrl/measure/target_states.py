@@ -91,26 +91,40 @@ def from_file(path: Path, width: int, shape: tuple[int, ...] | None = None) -> A
         ".json": lambda p: json.loads(p.read_text()),
         ".csv": lambda p: [[float(x) for x in row] for row in _rows(p.read_text("utf-8-sig"))],
     }
-    valid = f"a .safetensors, .npy, .json or .csv file of rows of {width} finite numbers"
+    valid = f"a .safetensors, .npy, .json or .csv file of {_rows_of(width)}"
     kind = path.suffix.lower()
     if kind not in readers:
         raise UsageError(f"--targets {path} has an unknown ending; valid: {valid}")
     if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
         raise UsageError(f"--targets {path} is no plain file of at most {LARGEST:,} bytes; valid: {valid}")
     try:
+        found = readers[kind](path)
+    except UNREADABLE as error:
+        raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
+    return from_rows(f"--targets {path}", found, width, shape, valid)
+
+
+def _rows_of(width: int) -> str:
+    return f"rows of {width} finite numbers"
+
+
+def from_rows(what: str, given: Any, width: int, shape: tuple[int, ...] | None = None, valid: str = "") -> Array:
+    """Rows of observations from anything with numbers; `what` it is called where it is none of that."""
+    valid = valid or _rows_of(width)
+    try:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            found = np.asarray(readers[kind](path))
+            found = np.asarray(given)
             if found.dtype.kind not in "biuf":
                 raise TypeError(f"{found.dtype} are no numbers")
             targets = np.atleast_2d(found.astype(np.float32))
             if shape in (targets.shape, targets.shape[1:]):
                 targets = targets.reshape(-1, width)
     except UNREADABLE as error:
-        raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
+        raise UsageError(f"{what} cannot be read: {error}; valid: {valid}") from None
     if targets.ndim != 2 or targets.shape[1] != width or not len(targets):
-        raise UsageError(f"--targets {path} holds {targets.shape} values; valid: {valid}")
+        raise UsageError(f"{what} holds {targets.shape} values; valid: {valid}")
     if not np.all(np.isfinite(targets)):
-        raise UsageError(f"--targets {path} holds a number that is not finite; valid: {valid}")
+        raise UsageError(f"{what} holds a number that is not finite; valid: {valid}")
     return jnp.asarray(targets)
 
 

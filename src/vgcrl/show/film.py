@@ -27,7 +27,7 @@ from vgcrl.show.tables import counted
 from vgcrl.training import trainer
 from vgcrl.training.config import Config
 from vgcrl.training.events import Events
-from vgcrl.training.program import Program, RunState, without
+from vgcrl.training.program import Program, RunState, check_sound, without
 from vgcrl.training.run_folder import read_config, steps_done
 
 ENDINGS = (".gif", ".mp4", ".png")
@@ -182,6 +182,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     if config.swept and ask.setting is None:
         first, *others = config.setting_names
         say(f"filmed: {first}, the first setting; --setting 1 to {len(others)} are the others")
+    check_sound(config, runs, index)
     run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
     z = _chosen(program, run, given, ask.together)
     if config.env in bodies.TASKS:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vgcrl.envs import modules
 from vgcrl.errors import UsageError, need_report
-from vgcrl.files import check_page
+from vgcrl.files import as_path, check_page
 from vgcrl.show.explorer import explore as write_page
 from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise, measured
 
@@ -35,7 +35,7 @@ def explore(run: str | Path, *, out: str | Path | None = None, open: bool = Fals
         >>> vgcrl.explore("runs/diayn-pointmass", open=True)
     """
     modules.import_plugins()
-    folder, path, facts = folder_of(run), None if out is None else Path(out), {}
+    folder, path, facts = folder_of(run), None if out is None else as_path("out", out), {}
     if path is not None:
         check_page(path)
     if is_shipped(folder):
@@ -79,7 +79,7 @@ def film(
     modules.import_plugins()
     folder = folder_of(run)
     usual = Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif"
-    path = usual if out is None else Path(out)
+    path = usual if out is None else as_path("out", out)
     if tensorboard and (is_shipped(folder) or path.suffix != ".gif"):
         raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
     ask = films.Request(goals, seconds, seed, setting, tour, together, noise=_noise(folder, noise))

@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Key, Shaped
 
+from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import Scene, pursue, sample_goals
 from vgcrl.objective import learner
 from vgcrl.objective.agents.base import acting
@@ -65,6 +66,12 @@ def diverged(runs: RunState) -> np.ndarray:
         if jnp.issubdtype(x.dtype, jnp.floating):
             found |= ~np.isfinite(np.asarray(x)).reshape(len(found), -1).all(axis=1)
     return found
+
+
+def check_sound(config: Config, runs: RunState, index: int) -> None:
+    """That a run can act."""
+    if diverged(runs)[index]:
+        raise UsageError(f"{config.named_run(index)} has diverged; valid: another seed or setting")
 
 
 def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "env obs"] | None) -> RunState:

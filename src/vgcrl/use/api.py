@@ -1,11 +1,13 @@
 """Use from Python: make an environment, train, resume, evaluate, load a policy."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, Unpack
 
 from vgcrl.envs import find, gymnasium_engine, modules
 from vgcrl.errors import UsageError
+from vgcrl.files import as_path
 from vgcrl.training import trainer
 from vgcrl.training.loop import Callback
 from vgcrl.training.resolve import resolve
@@ -72,7 +74,7 @@ def train(
         >>> run.last["mean"]["lgr_z"]
     """
     given = {"method": method, "env": env, "env_kwargs": env_kwargs, "steps": steps, "seeds": seeds, **options}
-    asked, folder = to_options(given), None if out is None else Path(out)
+    asked, folder = to_options(given), None if out is None else as_path("out", out)
     with watching(lambda: resolve(asked), callback=callback, stop=stop_when, wandb=wandb) as watch:
         return trainer.start(asked, folder, quiet=quiet, callback=watch)
 
@@ -94,27 +96,28 @@ def resume(
         >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
     """
     modules.import_plugins()
-    folder = Path(run)
+    folder = as_path("run", run)
     with watching(lambda: read_config(folder), callback=callback, stop=stop_when, wandb=wandb) as watch:
         return trainer.resume(folder, steps, quiet=quiet, callback=watch)
 
 
 def evaluate(
-    run: str | Path, *, episodes: int | None = None, targets: str | Path | None = None, noise: bool = False
+    run: str | Path, *, episodes: int | None = None, targets: Any = None, noise: bool = False
 ) -> dict[str, Any]:
     """Measure a run in new episodes: what `vgcrl evaluate --json` prints, as a dict.
 
     Args:
         run: its folder.
         episodes: of each run; unless told, as many as its own evaluations had.
-        targets: a file of states for LGR(s).
+        targets: states for LGR(s), rows of observations, or a file of them.
         noise: act with the noise of training, not by the mode of the policy.
 
     Examples:
         >>> vgcrl.evaluate("runs/gcrl-pointmass", episodes=200)["mean"]["lgr_s"]
     """
     modules.import_plugins()
-    return evaluate_run(folder_of(run), episodes, None if targets is None else Path(targets), _say, noise)
+    given = Path(targets) if isinstance(targets, (str, os.PathLike)) else targets
+    return evaluate_run(folder_of(run), episodes, given, _say, noise)
 
 
 def _say(text: str) -> None:

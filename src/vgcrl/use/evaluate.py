@@ -22,25 +22,33 @@ def check_episodes(episodes: int | None) -> None:
 def evaluate_run(
     folder: Path,
     episodes: int | None,
-    file: Path | None,
+    targets: Any,
     warn: Callable[[str], None],
     noise: bool = False,
 ) -> dict[str, Any]:
-    """Targets from `file`, else those shipped for the environment, else its own starts; with noise as in training."""
+    """Targets as given, rows of observations or a file of them, else those shipped for the environment, else its own
+    starts; with noise as in training."""
     check_episodes(episodes)
     if not isinstance(noise, (bool, np.bool_)):
         raise UsageError(f"--noise {noise!r} is not valid; valid: True or False")
     program, runs, counters = restore(folder, warn)
     config, spec = program.config, program.spec
-    if file:
-        wanted = target_states.from_file(file, spec.obs_dim, spec.obs_shape)
+    if isinstance(targets, Path):
+        wanted = target_states.from_file(targets, spec.obs_dim, spec.obs_shape)
+    elif targets is not None:
+        wanted = target_states.from_rows("targets", targets, spec.obs_dim, spec.obs_shape)
     else:
         wanted = target_states.for_spec(config.env, spec)
     missed, count = target_states.quality(config.env)
-    if file is None and 2 * missed > count:
+    if targets is None and 2 * missed > count:
         warn(f"{config.env}: of the {count} experts behind the target states, {missed} missed the velocity asked for")
     out = jax.device_get(program.evaluate(runs, wanted, episodes or config.evaluate_episodes, noise))
     del out["train"]
-    source = str(file) if file else "the environment's own starts" if wanted is None else f"{len(wanted)} expert states"
+    if isinstance(targets, Path):
+        source = str(targets)
+    elif wanted is None:
+        source = "the environment's own starts"
+    else:
+        source = f"{len(wanted)} {'expert states' if targets is None else 'states given'}"
     head = {"method": config.method, "env": config.env, "steps": counters["step"], "targets": source, "noise": noise}
     return {**head, **summarise(program, out)}

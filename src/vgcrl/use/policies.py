@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from vgcrl.errors import UsageError, hint
-from vgcrl.files import atomic_write
+from vgcrl.files import as_path, atomic_write
 from vgcrl.training import policy_file, trainer
 from vgcrl.training.config import FIELDS, Config
 from vgcrl.training.fields import words_of
@@ -52,7 +52,7 @@ def meant_with_noise(folder: Path) -> bool:
 
 def folder_of(run: str | Path) -> Path:
     """The folder of a run, or of a policy that comes with the package where there is no such folder."""
-    path = Path(run)
+    path = as_path("run", run)
     if path.exists() or path.parent != Path("."):
         return path
     if str(run) in names():

@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs.observations import to_numbers
-from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
-from vgcrl.training.program import Program, RunState, diverged, without
+from vgcrl.training.program import Program, RunState, check_sound, without
 
 
 class Policy:
@@ -170,6 +169,5 @@ def policy_of(
 ) -> Policy:
     """Of one seed, the first unless told, and one setting, which must be told where there are several."""
     index = program.config.find_run(seed, setting)
-    if diverged(runs)[index]:
-        raise UsageError(f"{program.config.named_run(index)} has diverged; valid: another seed or setting")
+    check_sound(program.config, runs, index)
     return Policy(program, runs, index, noise)

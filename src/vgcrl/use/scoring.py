@@ -35,6 +35,11 @@ def lgr(
     Examples:
         >>> vgcrl.lgr(lambda obs, z: model.predict(obs)[0], encoder, gymnasium.make("Pendulum-v1"), targets)
     """
+    for name, given in (("policy", policy), ("embed", embed)):
+        if not callable(given):
+            raise ValueError(f"{name} is a {type(given).__name__}; valid: a function")
+    if isinstance(env, type):
+        raise ValueError(f"env is the class {env.__name__}; valid: an environment, such as {env.__name__}()")
     if dims is not None and not len(dims):
         raise ValueError("dims are empty: give at least one, or None for all")
     whole = isinstance(max_steps, (int, np.integer)) and not isinstance(max_steps, bool)
@@ -64,10 +69,22 @@ def lgr(
     total = 0.0
     for i, target in enumerate(goals):
         z = embed(target)
-        final = np.asarray(episode(lambda obs, z=z: policy(obs, z), seed + i), np.float64)
+        final = _finite(episode(lambda obs, z=z: policy(obs, z), seed + i), shape)
         error = np.ravel((final - target) ** 2)
         total += float(np.sum(error if dims is None else error[list(dims)]))
     return total / len(goals)
+
+
+def _finite(obs: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The last observation of an episode."""
+    try:
+        found = np.asarray(obs, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the environment gave the observation {obs!r:.60}; valid: numbers of shape {shape}") from None
+    if found.shape != shape or not np.isfinite(found).all():
+        what = f"numbers of shape {found.shape}" if found.shape != shape else "a number that is not finite"
+        raise ValueError(f"the environment gave an observation with {what}; valid: finite numbers of shape {shape}")
+    return found
 
 
 def _native_episode(env: Env, max_steps: int | None) -> Callable:
@@ -97,9 +114,12 @@ def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
     if max_steps is None and not gymnasium_engine.is_limited(env):
         raise ValueError("this environment has no time limit: give max_steps")
 
+    asked = env.action_space.shape
+
     def checked(action: Any) -> Any:
-        if not np.isfinite(np.asarray(action, np.float64)).all():
-            raise ValueError(f"the policy gave the action {action}; valid: finite numbers")
+        values = np.asarray(action, np.float64)
+        if not np.isfinite(values).all() or (values.shape != asked and values.size != math.prod(asked)):
+            raise ValueError(f"the policy gave the action {action}; valid: finite numbers of shape {asked}")
         return action
 
     def episode(act: Callable, seed: int) -> Any:

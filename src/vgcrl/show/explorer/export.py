@@ -17,7 +17,7 @@ from vgcrl.show.explorer.networks import Data
 from vgcrl.show.explorer.recorded import recorded_world
 from vgcrl.training import trainer
 from vgcrl.training.logs import read_lines
-from vgcrl.training.program import Program, RunState, without
+from vgcrl.training.program import Program, RunState, diverged, without
 
 SHOWN = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)"}
 
@@ -48,7 +48,10 @@ def policies(program: Program, runs: RunState) -> list[Data]:
     def one(i: int) -> RunState:
         return jax.tree.map(lambda x: jax.numpy.asarray(x[i]), without(runs, "replay", "scene"))
 
-    return [_policy(program, one(i), label, settings[i]) for i, label in enumerate(labels)]
+    lost = diverged(runs)
+    if lost.all():
+        raise UsageError("every run has diverged; valid: one that can act")
+    return [_policy(program, one(i), label, settings[i]) for i, label in enumerate(labels) if not lost[i]]
 
 
 def _goal_names(program: Program, features: tuple[int, ...], names: list[str]) -> list[str]:
