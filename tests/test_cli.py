@@ -106,7 +106,7 @@ BAD = {
     "a century": (["reproduce", "discrete", "--quick", "--minutes", "1e300", "--dry-run"], "--minutes 1e+300"),
     "time in words": (["bench", "--seconds", "x"], "--seconds"),
     "more environments than can be": (["train", "--envs", "2147483647"], "--envs 2147483647 is too many"),
-    "experts of what does not move": (["experts", "--env", "Pendulum-v1"], "--env of a body"),
+    "experts of what does not move": (["experts", "--env", "Pendulum-v1"], "--env of a robot"),
     "no time at all": (["bench", "--seconds", "nan"], "--seconds nan"),
     "a plot nowhere": (["bench", "--plot", "nowhere/x.png"], "--plot nowhere/x.png"),
     "experts without an ending": (["experts", "--env", "pointmass", "--out", "x"], "--out x"),

@@ -242,14 +242,14 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("--engine", metavar="E", help="that trains; MuJoCo measures cells that Warp trained [auto]")
     made.add_argument("--physics", metavar="exact|fast", help="of mjx and warp, in training [exact]")
     grid = made.add_argument_group("for the tables of cells, discrete and continuous")
-    grid.add_argument("--env", type=_WORDS, default=(), metavar="E1,E2", help="only these bodies")
+    grid.add_argument("--env", type=_WORDS, default=(), metavar="E1,E2", help="only these robots")
     grid.add_argument("--goal-dim", type=_SIZES, default=(), metavar="G1,G2", help="only these |G|")
     grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
     often = "[0.125; Ant and Humanoid 0.5]"
     grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help=often)
     grid.add_argument("--posterior-learning-rate", type=PARSERS[float], metavar="R", help="of q [3e-4]")
-    fall = "end an episode when the body is unhealthy, for bodies that can be [no; Humanoid yes]"
+    fall = "end an episode when the robot is unhealthy, for robots that can be [no; Humanoid yes]"
     grid.add_argument("--terminate", type=PARSERS[bool], metavar="yes|no", help=fall)
     grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
     grid.add_argument(

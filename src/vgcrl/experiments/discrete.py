@@ -46,7 +46,7 @@ ASIDES = (
 )
 GRID = Grid(
     "Discrete goals on HalfCheetah, Ant and Humanoid",
-    "P-HER lets DIAYN tell its skills apart where there are many of them, and on bodies that are hard to control.",
+    "P-HER lets DIAYN tell its skills apart where there are many of them, and on robots that are hard to control.",
     table="discrete",
     method="diayn",
     posteriors={"categorical": "categorical"},
@@ -62,7 +62,7 @@ GRID = Grid(
         ),
         *(
             PairedClaim(
-                f"{env}, a hard body: P-HER raises LGR(z) over all |G|",
+                f"{env}, hard to control: P-HER raises LGR(z) over all |G|",
                 ("p_her",),
                 lambda row, env=env: row["env"] == env and "aside" not in row,
             )

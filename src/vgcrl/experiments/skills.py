@@ -147,7 +147,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "Skills that go somewhere",
-    "Methods that ask φ(s) to move make bodies go; methods that ask only to tell skills apart make them pose.",
+    "Methods that ask φ(s) to move make robots go; methods that ask only to tell skills apart make them pose.",
     runs,
     compare,
 )

@@ -47,7 +47,7 @@ def compare(found: dict[str, Path]) -> Outcome:
         for body in BODIES
     }
     tables = {
-        f"{body}: what becomes of ten skills when an unhealthy body ends the episode": Table(
+        f"{body}: what becomes of ten skills when an unhealthy robot ends the episode": Table(
             ["ends when unhealthy", *(LABELS.get(m, "steps of an episode") for m in SHOWN)],
             [
                 [name, *(with_interval(values(run, m).mean(), interval(values(run, m))) for m in SHOWN)]
@@ -70,7 +70,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "Should an episode end when the body is unhealthy?",
+    "Should an episode end when the robot is unhealthy?",
     "Are ten skills better without early ends, which is the default?",
     runs,
     compare,

@@ -171,7 +171,7 @@ def find_renderer(env: str) -> bool:
 def check_filmable(config: Config) -> None:
     """That there is something to draw; whether a Gymnasium environment draws itself is known when it is tried."""
     if config.native and config.env not in bodies.TASKS and len(config.specification.position) < 2:
-        raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a body")
+        raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a robot")
 
 
 def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
@@ -278,7 +278,7 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
         raise UsageError("--together needs OpenGL, and none renders here (EGL, OSMesa); valid: without it")
     if env in bodies.TASKS and not renderer:
         late = "MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)"
-        say(f"{late if gl.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: bodies are drawn flat")
+        say(f"{late if gl.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: robots are drawn flat")
     found = scenes(folder, ask._replace(rendered=renderer), say)
     return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 

@@ -312,7 +312,7 @@ def feature_indices(text: str, spec: EnvSpec) -> tuple[int, ...]:
     if text in named and not named[text]:
         raise UsageError(
             f"--features {text}: the environment does not say which those are; "
-            "valid: all, or indices 0,1,..., or --env of a body such as HalfCheetah (for place with --positions yes)"
+            "valid: all, or indices 0,1,..., or --env of a robot such as HalfCheetah (for place with --positions yes)"
         )
     if text in named:
         return named[text]

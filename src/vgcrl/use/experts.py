@@ -52,7 +52,7 @@ def configuration(given: Options) -> Config:
         raise UsageError(f"{flag(config.swept[0])} takes one value here: experts are of one setting; valid: one number")
     if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
         reach = f"from {min(SPEEDS)} to {max(SPEEDS)} m/s"
-        raise UsageError(f"--env {config.env}: its velocities do not reach {reach}; valid: a body such as HalfCheetah")
+        raise UsageError(f"--env {config.env}: its velocities do not reach {reach}; valid: a robot such as HalfCheetah")
     return config
 
 
