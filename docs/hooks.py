@@ -334,7 +334,7 @@ KINDS = {
 def run_section(path: Path) -> str:
     """One file of a run: its command, and what it holds."""
     run = json.loads(path.read_text())
-    facts = "\n".join(f"- {key}: {run[key]}" for key in ("what", "task", "code", "hardware", "device", "remark") if key in run)
+    facts = "\n".join(f"- {key}: {run[key]}" for key in ("what", "code", "hardware", "device", "remark") if key in run)
     text = f"## {path.stem}\n\n" + (f"{command(run['command'])}\n\n{facts}\n" if "command" in run else "")
     shown = next((show(run) for key, show in KINDS.items() if key in run), None)
     return f"{text}\n{shown}\n" if shown else text

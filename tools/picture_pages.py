@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from browser import Browser  # noqa: E402
 from vgcrl.show.watch import explore  # noqa: E402
 
-SIZE, GAP, COLOURS = (1000, 640), 8, 128
+SIZE, GAP, COLOURS = (1000, 640), 8, 256
 DRAWN = "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(r, 500))))"
 
 

@@ -22,7 +22,7 @@ export function drawChart(canvas, values, best) {
     pen.stroke();
     pen.setLineDash([]);
     pen.fillStyle = "#8b867a";
-    pen.fillText(name, 2, level === best ? y(level) + 11 : y(level) - 3);
+    pen.fillText(name, 2, y(level) + (level === best || y(level) < 12 ? 11 : -3)); // above its line where there is room
   });
   if (bottom < -3) pen.fillText(number(bottom, 0), 2, h - 3);
   pen.strokeStyle = BODY;

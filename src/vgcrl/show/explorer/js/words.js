@@ -40,7 +40,7 @@ export function pickerText({ meaning, world }, goals, hasPosterior) {
 }
 
 export function opinionText({ best, unbounded }, { fixed }) {
-  if (unbounded) return "log q − log p = ⟨φ(s′) − φ(s), z⟩: how far this step went where z points. 0 is not at all; higher is better.";
+  if (unbounded) return "log q − log p = ⟨φ(s′) − φ(s), z⟩: how far this step moved φ in the direction z. Higher is better.";
   const top = best === undefined ? "" : `, ${number(best)} the best`;
   const far = fixed ? " This q is fixed: far from the goal it is well below 0." : "";
   return `log q(z|s) − log p(z): how well q recognises the goal pursued. 0 is chance${top}; higher is better.${far}`;
@@ -58,7 +58,7 @@ export function legend({ world, meaning, sees }, goals, hasPosterior) {
     return `${marks.join("; ")}.`;
   }
   if (world.kind !== "pointmass" || world.place.length < 2 || !hasPosterior || sees !== "state") return "";
-  if (goals.kind === "discrete") return "In the arena: the most likely skill at each place; the stronger the colour, the surer is q.";
+  if (goals.kind === "discrete") return "In the arena: the most likely skill at each place; the stronger the colour, the more certain is q.";
   const sigma = meaning === "latent" ? "" : " The dashed ellipse is one σ of q.";
   return `In the arena: the greener a place, the higher q(goal | place).${sigma}`;
 }
