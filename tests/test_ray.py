@@ -369,12 +369,15 @@ def test_a_search_that_is_stopped_or_killed_goes_on(cluster, tmp_path, number, c
 def test_a_trial_that_fails_is_told_in_a_line_and_the_others_go_on(cluster, tmp_path, capsys):
     """The third has the values of one of the others, and is not trained again."""
     folder = tmp_path / "diayn-pointmass"
-    folder.mkdir()
-    (folder / TRIALS).write_text('{"goal_dim": "0"}\n{"goal_dim": "2"}\n')
-    options = ["--goal-dim", "2,0", "--trials", "3", "--ray", cluster.address, "--out", str(tmp_path)]
+    taken = folder / "runs" / "goal-dim=3" / "mine.txt"
+    taken.parent.mkdir(parents=True)
+    taken.write_text("mine")
+    (folder / TRIALS).write_text('{"goal_dim": "3"}\n{"goal_dim": "2"}\n')
+    options = ["--goal-dim", "2,3", "--trials", "3", "--ray", cluster.address, "--out", str(tmp_path)]
     assert main(["sweep", "diayn", *TRAINED, *options]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert said[-1].startswith("vgcrl: 1 of 2 programs failed: goal-dim=0: --goal-dim 0 is out of range")
+    assert said[-1].startswith("vgcrl: 1 of 2 programs failed: goal-dim=3: ")
+    assert taken.read_text() == "mine"
     (table,) = json.loads((folder / "result.json").read_text())["tables"].values()
     assert [row[0] for row in table["rows"]] == ["2"]
 
