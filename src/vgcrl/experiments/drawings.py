@@ -14,7 +14,7 @@ COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 
 
 def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
-    """Mean over seeds, and from the lowest to the highest; the paper's last value as a cross."""
+    """Mean over seeds, and from the lowest to the highest; the paper's last value as a cross, a plus with P-HER."""
     curves = entry.cell["curves"] if entry.cell else {}
     if metric not in curves:
         return
@@ -44,6 +44,8 @@ def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v",
             axis.xaxis.set_major_formatter(EngFormatter())
             axis.grid(alpha=0.3)
             axis.tick_params(labelsize=8)
+    for mark, what in (("x", "paper"), ("+", "paper, with P-HER")):
+        axes[0, 0].plot([], [], mark, color="0.4", label=what)
     handles = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
     return figure
