@@ -188,6 +188,7 @@ class Still(gymnasium.Env):
         ({"policy": 5}, "policy is a int; valid: a function"),
         ({"embed": None}, "embed is a NoneType; valid: a function"),
         ({"env": Still}, r"env is the class Still; valid: an environment, such as Still\(\)"),
+        ({"env": 5}, "env is 5; valid: a name, an Env, or a Gymnasium environment"),
         ({"env": Still([np.nan] * 4)}, r"a number that is not finite; valid: finite numbers of shape \(4,\)"),
         ({"env": Still(None)}, "the environment gave"),
         ({"env": Still(np.zeros(1))}, r"numbers of shape \(1,\)"),

@@ -104,6 +104,8 @@ def test_python_of_the_readme(tmp_path, monkeypatch):
         small = {**TINY, "seeds": 1} | ({"quiet": True} if name == "train" else {})
         monkeypatch.setattr(vgcrl, name, partial(smaller, getattr(vgcrl, name), small))
     block, row = pythons("README.md")
+    assert "90_000" in block
+    assert "500)" in block
     names = {"my_policy": lambda obs, z: np.zeros(1), "my_encoder": lambda state: state}
     names |= {"my_gym_env": gymnasium.make("Pendulum-v1"), "targets": np.zeros((2, 3))}
     exec(block.replace("90_000", "9_000").replace("500)", "50)"), names)

@@ -236,6 +236,17 @@ def test_an_environment_broken_at_reset(monkeypatch):
     worlds.close()
 
 
+@pytest.mark.parametrize("end", [np.array(True), np.bool_(True), 1, np.array([True]), 1.0])
+def test_an_end_of_an_episode_may_be_an_array_of_one(end, monkeypatch):
+    import foreign_envs
+
+    worlds = echo()
+    worlds.reset(KEYS)
+    monkeypatch.setattr(foreign_envs.Echo, "step", lambda self, action: (np.zeros((2, 3)), 0.0, end, False, {}))
+    assert worlds.step(all_of(CALM), KEYS, 0).terminal.all()
+    worlds.close()
+
+
 @pytest.mark.parametrize(("terminated", "truncated"), [(None, False), (False, "yes"), (np.zeros(2, bool), False)])
 def test_an_end_of_an_episode_is_true_or_false(terminated, truncated, monkeypatch):
     import foreign_envs

@@ -217,6 +217,8 @@ DAMAGES = {
     "another environment": lambda cell: cell["config"].update(env="Ant"),
     "another number of skills": lambda cell: cell["config"].update(goal_dim=7),
     "no number for an option": lambda cell: cell["config"].update(updates_per_step="a"),
+    "no value of an option": lambda cell: cell["config"].update(engine=None),
+    "too large for a square": lambda cell: cell["final"]["F"][0].__setitem__(0, 1e200),
     "too large for a number": lambda cell: cell["final"]["lgr_z"][0].__setitem__(0, 10**400),
     "not a number": lambda cell: cell["final"]["F"][0].__setitem__(0, math.nan),
     "a seed twice": lambda cell: cell.update(seeds=[1, 1, 1]),
@@ -649,6 +651,9 @@ def test_what_another_machine_trained_is_measured_without_its_engine(
     def refused(options):
         raise UsageError("--engine warp needs a CUDA device")
 
+    def elsewhere(options):
+        return refused(options) if options.get("engine") == "warp" else resolve(options)
+
     name = Path("discrete-quick", "runs", "pointmass-G2")
     shutil.copytree(uninterrupted / name, tmp_path / name)
     for module in (grid, planning):
@@ -657,6 +662,10 @@ def test_what_another_machine_trained_is_measured_without_its_engine(
     assert [*numbers(tmp_path)] == ["pointmass-G2.json"]
     assert run(tmp_path, "--program", "pointmass-G3") == 2
     assert "needs a CUDA device" in capsys.readouterr().err
+    shutil.copytree(uninterrupted, tmp_path / "whole")
+    monkeypatch.setattr(grid, "resolve", elsewhere)
+    assert run(tmp_path / "whole", "--engine", "warp", "--dry-run") == 0
+    assert "with other" in capsys.readouterr().out
 
 
 def test_what_an_experiment_leaves(finished):

@@ -58,6 +58,14 @@ def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path, monkeypatch):
     assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
 
 
+def test_a_bound_that_is_off_is_no_lost_number(tmp_path, capsys):
+    """It is infinite, where others trained beside it are not."""
+    run = untrained(tmp_path / "run", "diayn", spectral_norm=(0.0, 2.0))
+    for setting in (0, 1):
+        assert vgcrl.load(run, setting=setting).act(np.zeros(4), z=3).shape == (2,)
+    assert "diverged" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("lost_to", [np.nan, np.inf])
 def test_a_seed_that_has_diverged_is_told_and_not_loaded(lost_to, tmp_path, capsys):
     run = untrained(tmp_path / "run", "diayn", learning_rate=(1e-3, 1e-2))

@@ -137,6 +137,7 @@ def test_a_damaged_record_of_a_sweep_is_named(tmp_path, content):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--goal-dim", "3", "--trials", "3", "--ray", "local"], "--trials: no option has several values"),
         (["--goal-dim", "3", "--trials", "3"], "--trials: no option has several values"),
         (["--goal-dim", "3,5", "--trials", "3", "--program", "goal-dim=3"], "--program does not go with --trials"),
     ],

@@ -199,6 +199,8 @@ command=$2 experiment=$3 what=$4
 if [ "$command" = examine ]; then echo "examines $experiment" "$@"; exit 0; fi
 [ "$what" = fails ] && { echo "no such program"; exit 3; }
 trap 'echo saved; kill $!; exit 0' TERM
+group() { cut -d' ' -f5 "/proc/$1/stat"; }
+[ "$what" = apart ] && [ "$(group $$)" != "$(group $PPID)" ] && echo "in a group of its own"
 [ "$what" = stopped ] && { tail -f /dev/null & kill -TERM "$PPID"; wait; }
 exit 0
 """
@@ -216,6 +218,12 @@ def test_groups_side_by_side(groups, code, told, tmp_path):
 def test_groups_that_are_stopped_save_what_they_have(tmp_path):
     assert side_by_side(tmp_path, "a stopped").returncode == 0
     assert (tmp_path / "1.log").read_text() == "saved\n"
+
+
+def test_a_terminal_interrupts_the_script_alone(tmp_path):
+    """It stops the others itself; two signals would end them unsaved."""
+    assert side_by_side(tmp_path, "a apart").returncode == 0
+    assert (tmp_path / "1.log").read_text() == "in a group of its own\n"
 
 
 def side_by_side(out, *groups):

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
+from vgcrl.objective.networks import Spectral
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training import policy_file
 from vgcrl.training.host_program import compile_config
@@ -28,7 +30,15 @@ def random_policies(method: str, **options: Any) -> tuple[Any, Any]:
         return (random.standard_normal(x.shape) / max(1, *x.shape[-1:]) ** 0.5).astype(x.dtype)
 
     program = compile_config(config)
-    return program, jax.tree.map(fill, policy(config, program.shapes()))
+    runs = jax.tree.map(fill, policy(config, program.shapes()))
+    off = jax.tree.map(bounds_off, runs.learner.q, is_leaf=lambda x: isinstance(x, Spectral))
+    return program, runs._replace(learner=runs.learner._replace(q=off))
+
+
+def bounds_off(x: Any) -> Any:
+    """Of a layer in a program whose settings are not all bounded."""
+    off = np.full_like(x.bound, np.inf) if isinstance(x, Spectral) else None
+    return x if off is None else eqx.tree_at(lambda layer: layer.bound, x, off)
 
 
 def untrained(folder: Path, method: str, **options: Any) -> Path:

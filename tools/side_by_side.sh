@@ -6,7 +6,7 @@
 # A group is an experiment and the programs that `train_together.py train` shall train together; options after -- are of
 # all groups. Processes share the GPU by MPS, and its memory equally. Policies are evaluated on CPUs as they are saved,
 # and once right after the start, so that what cannot work is seen then. Ctrl-C or SIGTERM saves and evaluates what there
-# is. Logs are OUT/1.log, OUT/2.log, ... and OUT/EXPERIMENT.log. Exits with 1 where a group or an evaluation failed.
+# is. Processes are in sessions of their own, so that Ctrl-C is heard here alone. Logs are OUT/1.log, OUT/2.log, ... and OUT/EXPERIMENT.log. Exits with 1 where a group or an evaluation failed.
 set -u
 usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
@@ -26,7 +26,7 @@ fi
 stopping=0 names=() pids=() experiments=()
 trap 'stopping=1' INT TERM
 start() { # NAME COMMAND...: in the background, its output in OUT/NAME.log
-  names+=("$1"); "${@:2}" > "$out/$1.log" 2>&1 & pids+=($!)
+  names+=("$1"); setsid "${@:2}" > "$out/$1.log" 2>&1 & pids+=($!)
 }
 share=$(awk "BEGIN { print 0.8 / ${#groups[@]} }")
 for i in "${!groups[@]}"; do

@@ -270,8 +270,8 @@ def _sweep(args: argparse.Namespace) -> int:
     ask = Ask(
         _values(args), args.optimise, args.program, args.minutes, args.trials, args.search, modules=tuple(args.modules)
     )
-    if args.trials is not None and args.ray is None:
-        args.ray = "local"  # a search is Ray's
+    if args.trials is not None:
+        args.ray = args.ray or "local"  # a search is Ray's
         plan(ask)  # which checks it, before Ray starts
     with _executor(args) as execute:
         if args.dry_run:

@@ -44,9 +44,12 @@ def make_env(name: str, options: dict[str, Any]) -> Any:
 
 def _truth(name: str, x: Any) -> bool:
     """What an environment says of an episode."""
-    if not isinstance(x, (bool, np.bool_, int, np.integer)) and np.shape(x) != (1,):
+    if x is True or x is False:
+        return x
+    found = np.asarray(x)
+    if found.size != 1 or found.dtype.kind not in "biuf":
         raise ValueError(f"step gave {x!r:.60} as {name}; valid: True or False")
-    return bool(x)
+    return bool(found.item())
 
 
 class Part:

@@ -54,7 +54,7 @@ KINDS = {
 CONFIGURED = ("env", "engine", "physics", "terminate", "envs", "horizon", "hidden", "batch", "steps", "seeds")
 CONFIGURED += ("updates_per_step", "posterior_learning_rate")
 SAME = ("method", "env", "goal_dim", "posterior")
-LARGE = 1e300  # a number with more can have no square
+LARGE = 1e150  # what is larger has no square
 MEASURED = ("F", "lgr_z", "lgr_s", "lgr_v")
 OF_TARGETS = ("still_lgr_v", "spread_v")
 
@@ -126,6 +126,7 @@ def check(job: Job, cell: Cell) -> None:
 
 def _check_value(name: str, value: Any) -> None:
     """Of an option, as a configuration has it."""
+    _need(value is not None or fields.kind_of(FIELDS[name]).optional, f"config has no {name!r}")
     if value is not None:
         fields.check(FIELDS[name], tuple(value) if isinstance(value, list) else value)
 

@@ -230,7 +230,9 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
 
 def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
     """Of a finished program what differs from the job, else None; exact physics is what any engine has unless told."""
-    given, usual = cell["config"], json.loads(resolve(job.options).to_json())
+    there = {"engine": "auto", "physics": None}  # the engine asked for need not run here
+    given, usual = cell["config"], json.loads(resolve(job.options | there).to_json())
+    usual |= {name: job.options[name] for name in there if name in job.options}
     differ = (None if given[k] in (usual[k], "exact") else given[k] for k in SCALES)
     return tuple(x[0] if isinstance(x, list) else x for x in differ)
 

@@ -89,14 +89,16 @@ def together(task: Task, qpos: np.ndarray, colours: Sequence[str]) -> Draw:
     camera.azimuth, camera.elevation = 90, ELEVATION
     lanes = LANE * (np.arange(len(each)) - (len(each) - 1) / 2) if task.places == 1 else np.zeros(len(each))
     places = qpos[..., :2] * (np.arange(2) < task.places) + np.stack([0 * lanes, lanes], axis=-1)
-    moving = mujoco.mjtCatBit.mjCAT_DYNAMIC
+    moving, capsule = mujoco.mjtCatBit.mjCAT_DYNAMIC, mujoco.mjtGeom.mjGEOM_CAPSULE
 
     def trail(scene: Any, path: np.ndarray, colour: tuple[float, ...]) -> None:
         ground = np.column_stack([path, np.full(len(path), 0.02)])
         for a, b in itertools.pairwise(ground):
             geom = scene.geoms[scene.ngeom]
-            mujoco.mjv_initGeom(geom, 3, np.zeros(3), np.zeros(3), np.eye(3).ravel(), np.array(colour, np.float32))
-            mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CAPSULE, 0.02 + 0.002 * camera.distance, a, b)
+            mujoco.mjv_initGeom(
+                geom, capsule, np.zeros(3), np.zeros(3), np.eye(3).ravel(), np.array(colour, np.float32)
+            )
+            mujoco.mjv_connector(geom, capsule, 0.02 + 0.002 * camera.distance, a, b)
             scene.ngeom += 1
 
     def draw(frame: int, _: int) -> Image.Image:

@@ -229,8 +229,8 @@ class Config:
     def named_run(self, index: int) -> str:
         """A run by its seed, and by what its setting has of its own."""
         setting, seed = divmod(index, self.seeds)
-        own = [f"{flag(name)} {self.settings[setting][name]:g}" for name in self.swept]
-        return ", ".join([f"seed {self.seed + seed}", *own])
+        knobs = [f"{flag(name)} {self.settings[setting][name]:g}" for name in self.swept]
+        return ", ".join([f"seed {self.seed + seed}", *knobs])
 
     @property
     def schedule(self) -> tuple[int, int]:

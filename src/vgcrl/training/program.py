@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +19,7 @@ from jaxtyping import Float, Int, Key, Shaped
 
 from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import Scene, pursue, sample_goals
-from vgcrl.objective import learner
+from vgcrl.objective import learner, optim
 from vgcrl.objective.agents.base import acting
 from vgcrl.objective.goals import GoalSpace, current
 from vgcrl.objective.learner import LearnerState
@@ -60,12 +61,12 @@ def policy(config: Config, runs: RunState) -> RunState:
 
 
 def diverged(runs: RunState) -> np.ndarray:
-    """Of every run, whether a weight of its policy or of q is no finite number."""
-    found = np.zeros(len(runs.fault), bool)
-    for x in jax.tree.leaves((runs.learner.q, runs.learner.agent)):
-        if jnp.issubdtype(x.dtype, jnp.floating):
-            found |= ~np.isfinite(np.asarray(x)).reshape(len(found), -1).all(axis=1)
-    return found
+    """Of every run, whether a parameter of its policy or of q is no finite number."""
+    params = runs.learner.q, runs.learner.agent.actor
+    moved = jax.tree.leaves(
+        eqx.filter(params, optim.learned(params))
+    )  # what is fixed may be infinite, as a bound that is off
+    return ~np.asarray(jnp.stack([jnp.isfinite(x).reshape(len(runs.fault), -1).all(axis=1) for x in moved]).all(axis=0))
 
 
 def check_sound(config: Config, runs: RunState, index: int) -> None:

@@ -173,6 +173,8 @@ def checked_config(folder: Path, *, examine: bool = False) -> Config:
         if examine and config.engine in find(config.env).engines:
             config = config.examiner
         return resolve(Options.of(config))
+    except Broken:
+        raise
     except UsageError as error:
         raise UsageError(f"{folder / 'config.json'}: {error}") from None
     except (TypeError, KeyError, AttributeError, ValueError) as error:

@@ -225,8 +225,9 @@ def _go_on(
 def _note_gap(program: Program, folder: Path, step: int, display: Display) -> None:
     """Evaluations before the checkpoint that are not on file: lines were lost, or evaluations are more frequent now."""
     last, often = last_step(folder / "metrics.jsonl"), -(-program.config.evaluate_every // program.steps_per_iteration)
-    if last + often * program.steps_per_iteration <= step:
-        display.note(f"{folder / 'metrics.jsonl'} has no evaluation from step {last + 1} to {step}: lines are lost")
+    if step and (last < 0 or last + often * program.steps_per_iteration <= step):
+        why = "lines were lost, or evaluations are more frequent now"
+        display.note(f"{folder / 'metrics.jsonl'} has no evaluation from step {last + 1} to {step}: {why}")
 
 
 def resume(

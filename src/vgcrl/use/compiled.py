@@ -107,8 +107,10 @@ class CompiledTraining:
 
     def _check(self, state: TrainingState) -> None:
         """The usual case, the state that was returned last, is known by one of its arrays."""
-        if not isinstance(state, TrainingState) or (
-            state.runs.fault is not self._latest() and _form(state.runs) != self._own_form
+        if (
+            not isinstance(state, TrainingState)
+            or not isinstance(state.runs, RunState)
+            or (state.runs.fault is not self._latest() and _form(state.runs) != self._own_form)
         ):
             raise ValueError("the state is not one of this program; valid: what its init or advance returned")
 

@@ -40,6 +40,8 @@ def lgr(
             raise ValueError(f"{name} is a {type(given).__name__}; valid: a function")
     if isinstance(env, type):
         raise ValueError(f"env is the class {env.__name__}; valid: an environment, such as {env.__name__}()")
+    if not isinstance(env, (str, Env)) and not hasattr(env, "observation_space"):
+        raise ValueError(f"env is {env!r:.60}; valid: a name, an Env, or a Gymnasium environment")
     if dims is not None and not len(dims):
         raise ValueError("dims are empty: give at least one, or None for all")
     whole = isinstance(max_steps, (int, np.integer)) and not isinstance(max_steps, bool)
@@ -118,7 +120,7 @@ def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
 
     def checked(action: Any) -> Any:
         values = np.asarray(action, np.float64)
-        if not np.isfinite(values).all() or (values.shape != asked and values.size != math.prod(asked)):
+        if not np.isfinite(values).all() or (asked is not None and values.size != math.prod(asked)):
             raise ValueError(f"the policy gave the action {action}; valid: finite numbers of shape {asked}")
         return action
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vgcrl.errors import UsageError
+from vgcrl.errors import Broken, UsageError
 from vgcrl.experiments.base import logged, run_task, started
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
@@ -36,6 +36,8 @@ def resolved(values: Values, words: list[str]) -> tuple[Options, Config]:
     try:
         options = Options(**values)
         return options, resolve(options)
+    except Broken:
+        raise
     except UsageError as error:
         raise UsageError(f"{' '.join(words)}: {error}" if words else str(error)) from None
 

@@ -17,7 +17,7 @@ from vgcrl.objective.goals import Discrete
 from vgcrl.show.acting import acting, some_goals
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
-from vgcrl.training.program import Program, RunState, check_sound, without
+from vgcrl.training.program import Program, RunState, check_sound, diverged, without
 
 GOALS = 8  # episodes on a page
 STEPS = 400  # at most, of each
@@ -59,9 +59,10 @@ def record(
 
 
 def episodes(program: Program, runs: RunState, noise: bool) -> list[Data]:
-    """Of the first run: a goal each, with its observations and, where there are any, pictures."""
-    check_sound(program.config, runs, 0)
-    run = jax.tree.map(lambda x: x[0], without(runs, "replay", "scene"))
+    """Of the first run that can act: a goal each, with its observations and, where there are any, pictures."""
+    first = int(np.argmin(diverged(runs)))
+    check_sound(program.config, runs, first)
+    run = jax.tree.map(lambda x: x[first], without(runs, "replay", "scene"))
     config, spec, act = program.config, program.spec, acting(program, run, noise)
     steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
     for z in some_goals(program, run, GOALS):
