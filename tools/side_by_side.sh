@@ -5,10 +5,11 @@
 #
 # A group is an experiment and the programs that `train_together.py train` shall train together; options after -- are of
 # all groups. Processes share the GPU by MPS, and its memory equally. Policies are evaluated on CPUs as they are saved,
-# and once right after the start, so that what cannot work is seen then. Ctrl-C or SIGTERM saves and evaluates what there
-# is. Processes are in sessions of their own, so that Ctrl-C is heard here alone. Logs are OUT/1.log, OUT/2.log, ... and OUT/EXPERIMENT.log. Exits with 1 where a group or an evaluation failed.
+# and once right after the start, so that what cannot work is seen then. Ctrl-C or SIGTERM, which this script alone
+# hears, saves and evaluates what there is. Logs are OUT/1.log, OUT/2.log, ... and OUT/EXPERIMENT.log. Exits with 1 where
+# a group or an evaluation failed.
 set -u
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 out=$1; shift
 groups=()
