@@ -106,6 +106,7 @@ BAD = {
     "a century": (["reproduce", "discrete", "--quick", "--minutes", "1e300", "--dry-run"], "--minutes 1e+300"),
     "time in words": (["bench", "--seconds", "x"], "--seconds"),
     "more environments than can be": (["train", "--envs", "2147483647"], "--envs 2147483647 is too many"),
+    "a setting twice": (["train", "--spectral-norm", "0,0"], "--spectral-norm has a setting twice"),
     "experts of what does not move": (["experts", "--env", "Pendulum-v1"], "--env of a robot"),
     "no time at all": (["bench", "--seconds", "nan"], "--seconds nan"),
     "a plot nowhere": (["bench", "--plot", "nowhere/x.png"], "--plot nowhere/x.png"),

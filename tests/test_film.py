@@ -121,6 +121,19 @@ def test_a_box_on_the_ground_is_in_view(box):
         assert abs(seen @ right) < reach * rendered.WIDE / rendered.HIGH
 
 
+def test_a_scene_holds_only_so_many(body, tmp_path, monkeypatch):
+    monkeypatch.setattr(films, "find_renderer", lambda env: True)
+    ask = Request([(x / 1e4,) for x in range(2400)], together=True)
+    one_line(lambda: film(body, tmp_path / "film.gif", ask, print), "--together with 2,400 goals", "at most")
+
+
+def test_what_does_not_fit_into_a_gif_is_told(skills, tmp_path, monkeypatch):
+    monkeypatch.setattr(films, "LARGEST", 10**6)
+    one_line(lambda: film(skills, tmp_path / "film.gif", Request([0]), print), "a .gif of 21 frames is too large")
+    (tmp_path / "folder.gif").mkdir()
+    one_line(lambda: film(skills, tmp_path / "folder.gif", Request([0]), print), "is a folder; valid: a file")
+
+
 def test_one_scene_needs_opengl(body, tmp_path, monkeypatch):
     monkeypatch.setattr(gl, "choose_gl", lambda: False)
     one_line(lambda: film(body, tmp_path / "film.gif", Request(together=True), print), "--together", "OpenGL")

@@ -236,6 +236,25 @@ def test_an_environment_broken_at_reset(monkeypatch):
     worlds.close()
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no word")
+
+
+def test_an_exception_that_cannot_tell_of_itself_is_told_by_its_name(monkeypatch):
+    import foreign_envs
+
+    def fail(self, action):
+        raise Mute
+
+    worlds = echo()
+    worlds.reset(KEYS)
+    monkeypatch.setattr(foreign_envs.Echo, "step", fail)
+    with pytest.raises(Broken, match=r"Echo-v0: Mute at .*test_foreign\.py"):
+        worlds.step(all_of(CALM), KEYS, 0)
+    worlds.close()
+
+
 @pytest.mark.parametrize("end", [np.array(True), np.bool_(True), 1, np.array([True]), 1.0])
 def test_an_end_of_an_episode_may_be_an_array_of_one(end, monkeypatch):
     import foreign_envs

@@ -110,6 +110,7 @@ def test_targets_may_be_an_array(run, tmp_path):
     assert (given["targets"], file["targets"]) == ("3 states given", str(tmp_path / "states.npy"))
     one_line(lambda: vgcrl.evaluate(run.dir, targets=np.zeros((2, 3))), "targets holds (2, 3) values", "rows of 4")
     one_line(lambda: vgcrl.evaluate(run.dir, targets=[]), "targets holds")
+    one_line(lambda: vgcrl.evaluate(run.dir, targets=[[3e38, 0, 0, 0]]), "targets holds a number that is too large")
 
 
 def test_plot(run):

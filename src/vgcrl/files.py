@@ -36,7 +36,7 @@ def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> N
 
 def as_path(what: str, given: Any) -> Path:
     """What a user gave as `what`; in Python that may be anything."""
-    if not isinstance(given, (str, os.PathLike)):
+    if not isinstance(given, (str, os.PathLike)) or "\0" in os.fsdecode(given):
         raise UsageError(f"{what} {given!r:.60} is not valid; valid: a path, as text or pathlib.Path")
     return Path(os.fsdecode(given))
 

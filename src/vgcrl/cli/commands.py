@@ -1,6 +1,7 @@
 """What each command does, from parsed arguments to an exit code."""
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Callable, Generator
@@ -311,32 +312,38 @@ def _bench(args: argparse.Namespace) -> int:
         raise UsageError(f"--seconds {args.seconds:g} is out of range; valid: a positive number up to 3600")
     if args.plot:
         need_report("bench --plot")
-        if args.plot.suffix not in (".png", ".svg") or not args.plot.absolute().parent.is_dir():
-            raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg in a folder that exists")
+        folder = args.plot.absolute().parent
+        if args.plot.suffix not in (".png", ".svg") or not folder.is_dir() or not os.access(folder, os.W_OK):
+            what = "a .png or .svg in a folder that exists and can be written"
+            raise UsageError(f"--plot {args.plot} cannot be drawn; valid: {what}")
     from vgcrl.bench.speeds import bench
-    from vgcrl.training.logs import to_json
 
     with redirect_stdout(sys.stderr):  # a peer may print
         timed = bench(
             args.peer, args.env, args.engine, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds
         )
     record: dict[str, Any] = {"command": shlex.join(["vgcrl", *args.words]), **timed}
+    _print_speeds(record, args.json)
     if args.plot:
         from vgcrl.show.figures import speed
 
         speed(record).savefig(args.plot)
-    if args.json:
+    return 0
+
+
+def _print_speeds(record: dict[str, Any], as_json: bool) -> None:
+    from vgcrl.training.logs import to_json
+
+    if as_json:
         print(to_json(record))
-        return 0
-    rows: list[dict[str, Any]] = timed["training"]
-    del record["training"]
+        return
+    rows: list[dict[str, Any]] = record["training"]
     names = [k for k in rows[0] if k != "ratio_to_peer"]
     _print_table(
         [k.replace("_", " ") for k in names],
         [[row[k] if isinstance(row[k], str) else f"{row[k]:,.4g}" for k in names] for row in rows],
     )
-    _print_table(["what", "value"], [[k.replace("_", " "), _in_words(v)] for k, v in record.items()])
-    return 0
+    _print_table(["what", "value"], [[k.replace("_", " "), _in_words(v)] for k, v in record.items() if k != "training"])
 
 
 def _in_words(x: Any) -> str:

@@ -66,8 +66,12 @@ class GoalEnvs(HostEnvs, Protocol):
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0].removesuffix(": ")
+    """An exception in one line; one that cannot tell of itself by its name."""
+    try:
+        what = str(error).strip()
+    except Exception:
+        what = ""
+    return f"{type(error).__name__}: {what}".partition("\n")[0].removesuffix(": ")
 
 
 def place_of(error: BaseException) -> str:

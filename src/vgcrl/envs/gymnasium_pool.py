@@ -224,7 +224,7 @@ def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> Non
             try:
                 part = part or Part(name, *arguments)
                 answer = getattr(part, method)(*inputs)
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # no signal is heard here, so it is the environment's own
                 answer = broken(name, error)
             pipe.send(answer)
     if part:

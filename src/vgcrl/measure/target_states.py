@@ -18,9 +18,11 @@ from vgcrl.files import atomic_write
 from vgcrl.objective.types import EnvSpec
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
-UNREADABLE += (AttributeError, SafetensorError, csv.Error)  # the first where numpy lacks a type of safetensors
+UNREADABLE += (RuntimeError, ZeroDivisionError, SafetensorError, csv.Error)
+UNREADABLE += (AttributeError,)  # where numpy lacks a type of safetensors
 ARRAYS = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64, "fell": np.bool_}
 LARGEST = 2**30  # bytes of a file
+HUGE = 1e15  # a distance from a target whose square float32 still holds, summed over many dimensions
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
 
@@ -125,6 +127,8 @@ def from_rows(what: str, given: Any, width: int, shape: tuple[int, ...] | None =
         raise UsageError(f"{what} holds {targets.shape} values; valid: {valid}")
     if not np.all(np.isfinite(targets)):
         raise UsageError(f"{what} holds a number that is not finite; valid: {valid}")
+    if np.abs(targets).max() > HUGE:
+        raise UsageError(f"{what} holds a number that is too large; valid: numbers up to {HUGE:g}")
     return jnp.asarray(targets)
 
 

@@ -1,8 +1,9 @@
 """Skills side by side as a film, with labels: .gif, .mp4, or .png with some moments below each other."""
 
 import io
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from vgcrl.training.run_folder import read_config, steps_done
 ENDINGS = (".gif", ".mp4", ".png")
 FPS = 20
 FONT = str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
+LARGEST = 2 * 10**9  # bytes of the frames of a .gif
 FEW, MANY, ACROSS, BAR, MOMENTS = 4, 12, 4, 34, 6
 
 
@@ -98,6 +100,8 @@ def _label(program: Program, z: Any) -> str:
 
 def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Request") -> Scenes:
     config, task = program.config, bodies.TASKS[program.config.env]
+    if ask.together:
+        rendered.check_count(task, len(z))
     steps, act, tour = round(ask.seconds / program.spec.seconds), acting(program, run, ask.noise), ask.tour
     envs = Batch(task, 1, 1 if tour else len(z), horizon=steps + 1, positions=bool(config.positions))
     keys = np.asarray(jax.random.key_data(run.key_evaluation))[None]
@@ -218,23 +222,28 @@ def _tiled(images: list[Image.Image], across: int) -> Image.Image:
     return sheet
 
 
-def frames(scene: Scenes) -> list[Image.Image]:
-    every = max(1, round(1 / FPS / scene.seconds))
+def moments(scene: Scenes) -> range:
+    return range(0, scene.steps + 1, max(1, round(1 / FPS / scene.seconds)))
+
+
+def frames(scene: Scenes) -> Iterator[Image.Image]:
+    """One after the other: all of a long film would not fit into memory."""
     skills = range(len(scene.labels))
-    return [_tiled([_labelled(scene, t, k) for k in skills], ACROSS) for t in range(0, scene.steps + 1, every)]
+    return (_tiled([_labelled(scene, t, k) for k in skills], ACROSS) for t in moments(scene))
 
 
-def _mp4(images: list[Image.Image], fps: float) -> bytes:
+def _mp4(images: Iterator[Image.Image], fps: float) -> bytes:
     try:
         import imageio_ffmpeg
     except ImportError:
         raise UsageError(f"an .mp4 needs imageio-ffmpeg; valid: {install('film')}, or a .gif") from None
-    size = 2 * (images[0].width // 2), 2 * (images[0].height // 2)
+    first = next(images)
+    size = 2 * (first.width // 2), 2 * (first.height // 2)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
         writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
         writer.send(None)
-        for image in images:
+        for image in itertools.chain([first], images):
             writer.send(np.ascontiguousarray(np.asarray(image.crop((0, 0, *size)))))
         writer.close()
         return path.read_bytes()
@@ -242,18 +251,21 @@ def _mp4(images: list[Image.Image], fps: float) -> bytes:
 
 def _encoded(scene: Scenes, kind: str) -> bytes:
     """A file of the kind that an ending says."""
-    out, every = io.BytesIO(), max(1, round(1 / FPS / scene.seconds))
+    out = io.BytesIO()
     if kind == ".png":
-        moments = np.linspace(0, scene.steps, MOMENTS).round().astype(int)
-        sheet = _tiled([_labelled(scene, int(t), k) for k in range(len(scene.labels)) for t in moments], MOMENTS)
+        shown = np.linspace(0, scene.steps, MOMENTS).round().astype(int)
+        sheet = _tiled([_labelled(scene, int(t), k) for k in range(len(scene.labels)) for t in shown], MOMENTS)
         sheet.save(out, format="png")
         return out.getvalue()
-    images, pause = frames(scene), every * scene.seconds
+    images, pause = frames(scene), moments(scene).step * scene.seconds
     if kind == ".mp4":
         return _mp4(images, 1 / pause)
-    few = [image.quantize(64, method=Image.Quantize.FASTOCTREE) for image in images]
-    gif = {"save_all": True, "append_images": few[1:], "duration": round(1000 * pause), "loop": 0, "optimize": False}
-    few[0].save(out, format="gif", **gif)
+    first = next(images)
+    if first.width * first.height * len(moments(scene)) > LARGEST:
+        raise UsageError(f"a .gif of {len(moments(scene)):,} frames is too large; valid: fewer --seconds, or an .mp4")
+    few = (image.quantize(64, method=Image.Quantize.FASTOCTREE) for image in itertools.chain([first], images))
+    gif = {"save_all": True, "append_images": few, "duration": round(1000 * pause), "loop": 0, "optimize": False}
+    next(few).save(out, format="gif", **gif)
     return out.getvalue()
 
 
@@ -270,6 +282,8 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
         raise UsageError(f"--out {path} has an unknown ending; valid: {', '.join(ENDINGS)}")
     if not isinstance(ask.seconds, (int, float)) or not 0 < ask.seconds <= 600:
         raise UsageError(f"--seconds {ask.seconds!r} is out of range; valid: a positive number up to 600")
+    if path.is_dir():
+        raise UsageError(f"--out {path} is a folder; valid: a file")
     env = read_config(folder).env
     renderer = find_renderer(env)
     if ask.tour and ask.together:

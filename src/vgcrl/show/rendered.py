@@ -12,6 +12,7 @@ from PIL import Image
 
 from vgcrl.envs import bodies
 from vgcrl.envs.bodies import Task
+from vgcrl.errors import UsageError
 from vgcrl.show.panels import HEIGHT, WIDTH, Draw
 
 WIDE, HIGH = 840, 420  # a scene with all bodies
@@ -77,6 +78,13 @@ def in_view(low: np.ndarray, high: np.ndarray) -> tuple[list[float], float]:
     near = half[1] * math.cos(tilt)  # its front edge is so much nearer than its middle
     distance = max(near + half[0] / (up * WIDE / HIGH), near + half[1] * math.sin(tilt) / up, LEAST)
     return [*((low + high) / 2), 0.3], distance
+
+
+def check_count(task: Task, goals: int) -> None:
+    """That a scene holds so many bodies beside their trails."""
+    most = MOST // (2 * bodies.load(task).ngeom)
+    if goals > most:
+        raise UsageError(f"--together with {goals:,} goals is too many for a scene; valid: at most {most}")
 
 
 def together(task: Task, qpos: np.ndarray, colours: Sequence[str]) -> Draw:

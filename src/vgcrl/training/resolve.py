@@ -268,6 +268,9 @@ def _check_swept(values: Values) -> None:
         raise UsageError(
             f"{', '.join(map(flag, swept))} differ in length; valid: one value, or equally many for each knob"
         )
+    settings = list(zip(*(values[name] for name in swept), strict=True))
+    if len(set(settings)) < len(settings):
+        raise UsageError(f"{', '.join(map(flag, swept))} has a setting twice; valid: settings that differ")
 
 
 def _replay(given: Options, values: Values, horizon: int) -> int:

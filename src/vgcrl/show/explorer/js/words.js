@@ -3,15 +3,14 @@ const minus = (text) => text.replaceAll("-", "−");
 export const number = (v, digits = 2) => minus((Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits));
 const list = (values) => `(${values.slice(0, 4).map((v) => number(v)).join(", ")}${values.length > 4 ? ", …" : ""})`;
 
-export const BODIES = { HalfCheetah: "half-cheetah", Ant: "ant", Humanoid: "humanoid" };
 const NAMES = { pointmass: "point mass", "windy-pointmass": "point mass in the wind", "projected-pointmass": "point mass seen through a random map" };
 
-export const who = ({ env }) => BODIES[env] ?? NAMES[env] ?? env;
+export const who = ({ env }) => NAMES[env] ?? env;
 
 export function goalText({ meaning }, goals, z) {
   if (goals.kind === "discrete") return `skill ${z}`;
   const values = goals.show(z);
-  if (meaning === "place") return `${list(values)} m`;
+  if (meaning === "place") return `${values.length > 1 ? list(values) : number(values[0])} m`;
   if (meaning === "velocity") return `${values.length > 1 ? list(values) : number(values[0])} m/s`;
   return list(values);
 }
