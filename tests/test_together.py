@@ -198,10 +198,10 @@ STUB = """#!/bin/bash
 command=$2 experiment=$3 what=$4
 if [ "$command" = examine ]; then echo "examines $experiment" "$@"; exit 0; fi
 [ "$what" = fails ] && { echo "no such program"; exit 3; }
-trap 'echo saved; kill $!; exit 0' TERM
+trap 'echo saved; exit 0' TERM
 group() { cut -d' ' -f5 "/proc/$1/stat"; }
 [ "$what" = apart ] && [ "$(group $$)" != "$(group $PPID)" ] && echo "in a group of its own"
-[ "$what" = stopped ] && { tail -f /dev/null & kill -TERM "$PPID"; wait; }
+[ "$what" = stopped ] && { kill -TERM "$PPID"; for i in {1..500}; do sleep 0.1; done; }
 exit 0
 """
 
