@@ -132,12 +132,11 @@ def method_page(name: str) -> str:
 
 
 def defaults(name: str) -> str:
-    """Of the options that matter most, in each environment of the package's main ones."""
+    """Of the options that matter most, in each environment that has a column."""
+    from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
     from vgcrl.training.fields import flag, spoken
     from vgcrl.training.options import Options
     from vgcrl.training.resolve import resolve
-
-    from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 
     def shown(config: Any, option: str) -> str:
         value = getattr(config, option)

@@ -103,10 +103,8 @@ def check(job: Job, cell: Cell) -> None:
     _need(_is_number(targets.get("missed", 0), float), "'missed' of targets is no number")
     _need(cell["settings"] == job.settings, f"its settings are not those of {job.name}")
     seeds = cell["seeds"]
-    _need(
-        all(_is_number(seed, int) for seed in seeds) and len({*seeds}) == len(seeds),
-        "'seeds' are not numbers that differ",
-    )
+    _need(all(_is_number(seed, int) for seed in seeds), "'seeds' are no numbers")
+    _need(len({*seeds}) == len(seeds), "a seed is in 'seeds' twice")
     _need(all(isinstance(x, str) for x in cell["versions"].values()), "'versions' are no words")
     for name in MEASURED:
         _need(name in cell["final"], f"final has no {name!r}")

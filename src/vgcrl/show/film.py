@@ -55,7 +55,7 @@ def hues(count: int) -> list[str]:
 
 def _chosen(program: Program, run: RunState, given: Sequence[Any] | None, together: bool = False) -> jax.Array:
     """Goals as they are used inside: those given, or some that differ."""
-    goals = program.goals
+    goals, few = program.goals, MANY if together else FEW
     if given is not None:
         discrete, each = isinstance(goals, Discrete), list(given) if np.iterable(given) else []
         what = "--skills" if discrete else "--goal"
@@ -72,12 +72,9 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None, togeth
         _check_range(goals, np.asarray(found))
         return found
     if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
-        signs = around(MANY if together else FEW)
         low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
-        return jnp.asarray((low + high) / 2 + 0.3 * (high - low) * signs)
-    if together:
-        return some_goals(program, run, MANY)
-    return some_goals(program, run, CANDIDATES if isinstance(goals, Discrete) else FEW)
+        return jnp.asarray((low + high) / 2 + 0.3 * (high - low) * around(few))
+    return some_goals(program, run, CANDIDATES if isinstance(goals, Discrete) and not together else few)
 
 
 def _check_range(goals: Any, given: np.ndarray) -> None:
@@ -284,13 +281,13 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
         raise UsageError(f"--seconds {ask.seconds!r} is out of range; valid: a positive number up to 600")
     if path.is_dir():
         raise UsageError(f"--out {path} is a folder; valid: a file")
-    env = read_config(folder).env
-    renderer = find_renderer(env)
     if ask.tour and ask.together:
         raise UsageError("--tour and --together exclude each other; valid: one of them")
-    if env in bodies.TASKS and not renderer and ask.together:
-        raise UsageError("--together needs OpenGL, and none renders here (EGL, OSMesa); valid: without it")
+    env = read_config(folder).env
+    renderer = find_renderer(env)
     if env in bodies.TASKS and not renderer:
+        if ask.together:
+            raise UsageError("--together needs OpenGL, and none renders here (EGL, OSMesa); valid: without it")
         late = "MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)"
         say(f"{late if gl.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: robots are drawn flat")
     found = scenes(folder, ask._replace(rendered=renderer), say)

@@ -76,10 +76,12 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
 
 def what_it_reached(config: Config, record: dict[str, Any], known: dict[str, Scale]) -> list[Section]:
     """The last evaluation; of several settings side by side, and then each run."""
-    settings = len(config.settings)
-    first = [Section("What it reached", table=explained(record, known, config.setting_names))]
-    each = [Section("Every run", table=metrics_table(record))]
-    return first if settings == 1 else each if settings > MOST_SETTINGS else first + each
+    count, sections = len(config.settings), []
+    if count <= MOST_SETTINGS:
+        sections.append(Section("What it reached", table=explained(record, known, config.setting_names)))
+    if count > 1:
+        sections.append(Section("Every run", table=metrics_table(record)))
+    return sections
 
 
 def run_page(folder: Path, beside: Path | None = None) -> Page:

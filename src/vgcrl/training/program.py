@@ -63,10 +63,9 @@ def policy(config: Config, runs: RunState) -> RunState:
 def diverged(runs: RunState) -> np.ndarray:
     """Of every run, whether a parameter of its policy or of q is no finite number."""
     params = runs.learner.q, runs.learner.agent.actor
-    moved = jax.tree.leaves(
-        eqx.filter(params, optim.learned(params))
-    )  # what is fixed may be infinite, as a bound that is off
-    return ~np.asarray(jnp.stack([jnp.isfinite(x).reshape(len(runs.fault), -1).all(axis=1) for x in moved]).all(axis=0))
+    moved = eqx.filter(params, optim.learned(params))  # what is fixed may be infinite, as a bound that is off
+    sound = [jnp.isfinite(x).reshape(len(runs.fault), -1).all(axis=1) for x in jax.tree.leaves(moved)]
+    return ~np.asarray(jnp.stack(sound).all(axis=0))
 
 
 def check_sound(config: Config, runs: RunState, index: int) -> None:
