@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import pytest
 
@@ -92,6 +93,19 @@ def test_a_checkpoint_that_is_being_written_is_finished_first(monkeypatch, tmp_p
         assert [code for code, _ in ended] == [130]
     signals._give_up(stopping)
     assert len(ended) == 1, "it has ended by itself"
+
+
+@pytest.mark.parametrize(("many", "how"), [(False, "vgcrl resume"), (True, "the same command continues")])
+def test_how_to_go_on_is_told_of_what_was_asked_for(many, how, monkeypatch, tmp_path):
+    """Of several runs by one command that command, not the resume of one."""
+    ended = []
+    monkeypatch.setattr(signals, "_end", lambda *what: ended.append(what))
+    with signals.of_many("the same command continues") if many else nullcontext(), signals.stop_requests(tmp_path) as x:
+        signals._give_up(x)
+    ((code, said),) = ended
+    assert code == 130
+    assert how in said
+    assert ("resume" in said) != many
 
 
 def test_called_from_python_a_second_ctrl_c_is_an_exception(tmp_path):

@@ -20,10 +20,11 @@ from tiny import TINY, flags
 from vgcrl.cli import main
 from vgcrl.envs import ENVS, Env
 from vgcrl.show import figures
-from vgcrl.training import checkpoint, loop, run_folder, trainer
+from vgcrl.training import checkpoint, loop, policy_file, run_folder, trainer
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.options import Options
+from vgcrl.training.program import policy
 from vgcrl.training.resolve import resolve
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -323,6 +324,28 @@ def test_a_damaged_policy_is_told_in_one_line(whole, tmp_path, capsys, damage):
     said = capsys.readouterr().err
     assert "damaged policy" in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("header", ["[", "5", "[]", "[" * 50_000])
+def test_a_policy_whose_header_is_damaged_is_told_in_one_line(whole, tmp_path, capsys, header):
+    """With a checksum that fits."""
+    run = alone(whole, tmp_path / "given")
+    program, runs, counters = trainer.restore(run, pytest.fail)
+    policy_file.save(run, counters["step"], policy(program.config, runs), counters, config=header)
+    assert main(["evaluate", str(run)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("vgcrl: damaged policy: ")
+    assert said.count("\n") == 1
+
+
+def test_evaluations_that_were_lost_are_told(whole, tmp_path, capsys):
+    run = shutil.copytree(whole, tmp_path / "run")
+    path = run / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
+    assert main(["resume", str(run)]) == 0
+    assert "metrics.jsonl has no evaluation from step 321 to 640: lines were lost, or" in capsys.readouterr().err
+    assert main(["resume", str(run)]) == 0
+    assert "has no evaluation" not in capsys.readouterr().err
 
 
 BODY = ["--env", "HalfCheetah", *flags(steps=192, horizon=20, replay=4000, evaluate_every=192)]
