@@ -107,7 +107,7 @@ def test_on_a_tour_one_body_pursues_all_goals(body, tmp_path, monkeypatch):
         assert found.width == panels.WIDTH
 
 
-@pytest.mark.parametrize("box", [((-3, -9), (7, 2)), ((-40, 0), (40, 0)), ((0, 0), (0, 0))])
+@pytest.mark.parametrize("box", [((-3, -9), (7, 2)), ((-40, 0), (40, 0)), ((-40, -15), (40, 15)), ((0, 0), (0, 0))])
 def test_a_box_on_the_ground_is_in_view(box):
     """Its corners, by MuJoCo's camera: it looks along y from behind, from above."""
     low, high = np.array(box, float)
