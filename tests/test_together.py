@@ -3,9 +3,10 @@
 import dataclasses
 import importlib.util
 import json
-import os
+import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,9 @@ from vgcrl.training.options import Options
 from vgcrl.training.program import policy
 from vgcrl.training.resolve import resolve
 
-spec = importlib.util.spec_from_file_location("train_together", Path(__file__).parents[1] / "tools/train_together.py")
+TOOLS = Path(__file__).parents[1] / "tools"
+SIDE_BY_SIDE = TOOLS / "side_by_side.py"
+spec = importlib.util.spec_from_file_location("train_together", TOOLS / "train_together.py")
 assert spec
 assert spec.loader
 together = importlib.util.module_from_spec(spec)
@@ -193,23 +196,26 @@ def test_only_biases_of_q_make_categories_impossible(name, value):
     assert found.tolist() == [[1, 1, 1, value, value]] * 2
 
 
-STUB = """#!/bin/bash
-# Stands in for Python: COMMAND of tools/train_together.py, an experiment, and what a group is told to do
-command=$2 experiment=$3 what=$4
-if [ "$command" = examine ]; then echo "examines $experiment" "$@"; exit 0; fi
-[ "$what" = fails ] && { echo "no such program"; exit 3; }
-trap 'echo saved; exit 0' TERM
-group() { cut -d' ' -f5 "/proc/$1/stat"; }
-[ "$what" = apart ] && [ "$(group $$)" != "$(group $PPID)" ] && echo "in a group of its own"
-[ "$what" = stopped ] && { kill -TERM "$PPID"; for i in {1..500}; do sleep 0.1; done; }
-exit 0
+STUB = """# Stands in for train_together.py: COMMAND, an experiment, and what a group is told to do
+import os, signal, sys, time
+command, experiment, what = sys.argv[1:4]
+if command == "examine":
+    print("examines", experiment)
+elif what == "fails":
+    sys.exit("no such program")
+elif what == "apart" and os.getsid(0) != os.getsid(os.getppid()):
+    print("in a session of its own")
+elif what == "stopped":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("saved")))
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(50)
 """
 
 
 @pytest.mark.parametrize(("groups", "code", "told"), [(("a ends", "b ends"), 0, ""), (("a ends", "a fails"), 1, "2")])
 def test_groups_side_by_side(groups, code, told, tmp_path):
     done = side_by_side(tmp_path, *groups)
-    assert done.returncode == code
+    assert done.returncode == code, done.stderr
     assert done.stderr == (f"{told}: failed\nno such program\n" if told else "")
     for experiment in {group.split()[0] for group in groups}:
         assert f"examines {experiment}" in (tmp_path / f"{experiment}.log").read_text()
@@ -223,12 +229,19 @@ def test_groups_that_are_stopped_save_what_they_have(tmp_path):
 def test_a_terminal_interrupts_the_script_alone(tmp_path):
     """It stops the others itself; two signals would end them unsaved."""
     assert side_by_side(tmp_path, "a apart").returncode == 0
-    assert (tmp_path / "1.log").read_text() == "in a group of its own\n"
+    assert (tmp_path / "1.log").read_text() == "in a session of its own\n"
+
+
+@pytest.mark.parametrize("words", [(), ("out",), ("out", "discrete"), ("out", "--", "--terminate")])
+def test_side_by_side_without_groups_tells_how(words, tmp_path):
+    done = subprocess.run([sys.executable, SIDE_BY_SIDE, *words], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "python tools/side_by_side.py OUT" in done.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def side_by_side(out, *groups):
-    python, tool = out / "python", Path(__file__).parents[1] / "tools" / "side_by_side.sh"
-    python.write_text(STUB)
-    python.chmod(0o755)
-    words = ["bash", tool, out, *groups, "--", "--steps", "10"]
-    return subprocess.run(words, env={**os.environ, "PYTHON": python}, capture_output=True, text=True, timeout=60)
+    script = Path(shutil.copy(SIDE_BY_SIDE, out))
+    script.with_name("train_together.py").write_text(STUB)
+    words = [sys.executable, script, out, *groups, "--", "--steps", "10"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)

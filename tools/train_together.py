@@ -7,7 +7,7 @@ Every run learns as it does alone, from its own environments and random numbers.
 are not far apart also learn in one call: all have the categories of the largest, of which each uses its own number.
 `train` saves policies of a few steps under OUT/EXPERIMENT/runs/NAME/looks. `examine`, in a second process, evaluates
 each as it comes (`--wait SECONDS`, `--beside PROCESS`), what Warp has trained without a GPU, and writes the run as
-training alone does. tools/side_by_side.sh runs several groups of programs so.
+training alone does. tools/side_by_side.py runs several groups of programs so.
 `vgcrl reproduce EXPERIMENT --program NAME --out OUT`, with the same options, then measures it as it measures any other.
 There are no checkpoints: Ctrl-C or SIGTERM saves the policies as those of runs of so many steps, which do not go on.
 """
@@ -358,10 +358,10 @@ def main() -> None:
         wait_for_policies(runs, given["wait"], given["beside"], say)
         return
     names = given.pop("programs").split(",")
-    jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
-    for name in (name for name in names if name not in jobs):
-        parser.error(f"no program {name} in {experiment}; valid: {', '.join(jobs)}")
     try:
+        jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
+        for name in (name for name in names if name not in jobs):
+            parser.error(f"no program {name} in {experiment}; valid: {', '.join(jobs)}")
         train({resolve(jobs[name].options): runs / name for name in names}, say)
     except UsageError as error:
         parser.error(str(error))
