@@ -50,7 +50,7 @@ def test_bad_input_is_refused(program):
             program.advance(state, wrong)
     with pytest.raises(ValueError, match=r"here from 1 to 1$"):
         program.advance(state._replace(iteration=most - 1), 2)
-    with pytest.raises(ValueError, match=r"targets have shape \(3,\); valid: \(targets, 4\)"):
+    with pytest.raises(ValueError, match=r"targets holds \(1, 3\) values; valid: rows of 4 finite numbers"):
         program.evaluate(state, [1.0, 2.0, 3.0])
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.compile("diayn", stepz=3)
@@ -67,7 +67,7 @@ def test_a_state_of_another_program_is_refused(program):
 
 @pytest.mark.parametrize("wrong", [np.nan, -np.inf, 1e39])
 def test_targets_that_are_not_finite_are_refused_without_a_warning(program, wrong, recwarn):
-    with pytest.raises(ValueError, match="targets have a number that is not finite"):
+    with pytest.raises(ValueError, match="targets holds a number that is not finite"):
         program.evaluate(program.init(), [[0.0, 0.0, 0.0, wrong]])
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
 

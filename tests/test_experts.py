@@ -281,6 +281,6 @@ def test_experts_of_another_command_stay(tmp_path, capsys):
     out.write_bytes(target_states.shipped("HalfCheetah").read_bytes())
     before = out.read_bytes()
     assert main(["experts", "--env", "HalfCheetah", "--out", str(out), *flags(steps=160, seeds=1, horizon=20)]) == 2
-    assert "holds other experts" in capsys.readouterr().err
+    assert "is no part of this training" in capsys.readouterr().err
     assert out.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [out.name]

@@ -118,6 +118,8 @@ def from_rows(what: str, given: Any, width: int, shape: tuple[int, ...] | None =
             found = np.asarray(given)
             if found.dtype.kind not in "biuf":
                 raise TypeError(f"{found.dtype} are no numbers")
+            if np.ma.is_masked(given):
+                raise TypeError("some numbers are masked")
             targets = np.atleast_2d(found.astype(np.float32))
             if shape in (targets.shape, targets.shape[1:]):
                 targets = targets.reshape(-1, width)

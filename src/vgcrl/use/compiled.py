@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, Unpack
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.measure import target_states
 from vgcrl.training.config import Config
 from vgcrl.training.fields import LARGEST
 from vgcrl.training.host_program import compile_config
@@ -88,14 +88,8 @@ class CompiledTraining:
         check_episodes(episodes)
         self._check(state)
         check_finite(self._program, state.runs)
-        width = self._program.spec.obs_dim
-        with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            aims = None if targets is None else np.asarray(targets, np.float32)
-        if aims is not None and (aims.ndim != 2 or aims.shape[1] != width or not len(aims)):
-            raise ValueError(f"targets have shape {aims.shape}; valid: (targets, {width})")
-        if aims is not None and not np.all(np.isfinite(aims)):
-            raise ValueError("targets have a number that is not finite; valid: numbers within float32")
-        wanted = None if aims is None else jnp.asarray(aims)
+        spec = self._program.spec
+        wanted = None if targets is None else target_states.from_rows("targets", targets, spec.obs_dim, spec.obs_shape)
         out = jax.device_get(self._program.evaluate(state.runs, wanted, episodes))
         return summarise(self._program, out)
 

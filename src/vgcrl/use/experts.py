@@ -188,7 +188,7 @@ def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | 
         raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
     best = kept(out, config) if started else None
     if best is None and out.exists():
-        raise UsageError(f"--out {out} holds other experts, which stay; valid: another --out")
+        raise UsageError(f"--out {out} is there and is no part of this training; valid: another --out")
     keep = Keeper(config, out, best)
     if run_folder.is_finished(folder):
         if keep.best is None:
