@@ -7,8 +7,10 @@ BIN := $(VENV)/bin
 
 setup: $(VENV)/.ready
 
+# With the pip of Python 3.11 this takes half as long again.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
