@@ -27,7 +27,7 @@ def compiled_once(program_class):
     Each program has environments of its own to train in. Those that a test makes up are left out.
     """
 
-    @functools.lru_cache(maxsize=8)
+    @functools.lru_cache(maxsize=32)
     def compiled(config):
         made = program_class(config)
         made.shapes = functools.cache(made.shapes)
