@@ -94,6 +94,12 @@ def test_what_a_forge_shows_is_what_was_measured(folder):
     assert all((folder / file).is_file() for file in re.findall(r"!\[.*\]\((.*)\)", shown))
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_command_trains_what_the_committed_table_holds(name):
+    result = json.loads((RESULTS / name / "result.json").read_text())
+    assert set(result["programs"]) == set(EXPERIMENTS[name].runs(False))
+
+
 def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "one")]) == 0
     folder = tmp_path / "one" / "windy-quick"

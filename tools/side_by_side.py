@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-TOOL = Path(__file__).with_name("train_together.py")
+TOOL = [sys.executable, str(Path(__file__).with_name("train_together.py"))]
 PAUSE = 0.5  # seconds between two looks at what still runs
 
 
@@ -44,16 +44,15 @@ def side_by_side(out: Path, groups: list[list[str]], options: list[str]) -> int:
     """Trains all groups and examines their policies beside; the exit code."""
     stopped = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _frame: stopped.append(number))
+        signal.signal(number, lambda *_: stopped.append(True))
     memory = {"XLA_PYTHON_CLIENT_MEM_FRACTION": str(0.8 / len(groups))}
-    train = [*python(), "train"]
     trainers = {
-        str(1 + i): start(out / f"{1 + i}.log", [*train, *group, "--out", out, *options], memory)
+        str(1 + i): start(out / f"{1 + i}.log", [*TOOL, "train", *group, "--out", out, *options], memory)
         for i, group in enumerate(groups)
     }
     beside = ["--out", out, "--beside", *(str(one.pid) for one in trainers.values())]
     examiners = {
-        name: start(out / f"{name}.log", ["nice", *python(), "examine", name, *beside], {"JAX_PLATFORMS": "cpu"})
+        name: start(out / f"{name}.log", ["nice", *TOOL, "examine", name, *beside], {"JAX_PLATFORMS": "cpu"})
         for name in dict.fromkeys(experiment for experiment, _ in groups)
     }
     left, failed = trainers | examiners, 0
@@ -68,10 +67,6 @@ def side_by_side(out: Path, groups: list[list[str]], options: list[str]) -> int:
                 failed = 1
                 print(f"{name}: failed", *last_lines(out / f"{name}.log"), sep="\n", file=sys.stderr)
     return failed
-
-
-def python() -> list[str]:
-    return [sys.executable, str(TOOL)]
 
 
 def start(log: Path, command: list, variables: dict[str, str]) -> subprocess.Popen:
