@@ -115,6 +115,8 @@ BAD = {
     "more updates than can be": (["train", "--updates-per-step", "1e10"], "--updates-per-step 1e+10"),
     "more runs than can be": (["train", "--seeds", "2147483647"], "--seeds 2147483647"),
     "more episodes than can be": (["evaluate", ".", "--episodes", "2147483647"], "--episodes"),
+    "0 in single precision": (["train", "--learning-rate", "1e-40"], "--learning-rate 1e-40 is 0 in single precision"),
+    "1 in single precision": (["train", "--discount", "0.99999999"], "--discount 0.99999999 is out of range"),
     "a negative power of ten": (["train", "--discount", "-1e-1"], "--discount -0.1"),
     "experts of two settings": (["experts", "--env", "pointmass", "--learning-rate", "1e-3,1e-4"], "--learning-rate"),
     "unknown inputs": (["train", "--inputs", "symlg"], "did you mean symlog"),

@@ -232,7 +232,7 @@ def test_a_terminal_interrupts_the_script_alone(tmp_path):
     assert (tmp_path / "1.log").read_text() == "in a session of its own\n"
 
 
-@pytest.mark.parametrize("words", [(), ("out",), ("out", "discrete"), ("out", "--", "--terminate")])
+@pytest.mark.parametrize("words", [(), ("out",), ("out", "discrete"), ("out", "--", "--seeds", "5")])
 def test_side_by_side_without_groups_tells_how(words, tmp_path):
     done = subprocess.run([sys.executable, SIDE_BY_SIDE, *words], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2

@@ -1,6 +1,6 @@
 """Programs of the paper's tables side by side on one NVIDIA GPU, each group in a process of its own.
 
-    python tools/side_by_side.py OUT 'discrete Humanoid-G10,Humanoid-G20' 'continuous Humanoid-G5-gmm' -- --terminate
+    python tools/side_by_side.py OUT 'discrete Humanoid-G10,Humanoid-G20' 'continuous Humanoid-G5-gmm' -- --seeds 5
 
 A group is an experiment and the programs that `train_together.py train` shall train together; options after -- are of
 all groups. Processes share the GPU by MPS, and its memory equally. Policies are evaluated on CPUs as they are saved,

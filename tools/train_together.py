@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from vgcrl.cli.parser import PARSERS
 from vgcrl.envs.contract import VecState, Vectorised
 from vgcrl.errors import UsageError
 from vgcrl.experiments import continuous, discrete, grid
@@ -344,13 +345,11 @@ def main() -> None:
             continue
         one.add_argument("programs", help="separated by commas, of one body")
         one.add_argument("--engine", default="warp")
-        one.add_argument("--steps", type=int, default=10_000_000)
-        one.add_argument("--seeds", type=int)
-        one.add_argument("--envs", type=int, default=512)
-        one.add_argument("--updates-per-step", type=float, default=0.0625)
-        one.add_argument("--posterior-learning-rate", type=float)
-        one.add_argument("--terminate", action="store_true", default=None, help="episodes end with a fall")
-        one.add_argument("--looks", type=int, default=4)
+        for name in ("--steps", "--seeds", "--envs", "--looks"):
+            one.add_argument(name, type=int)
+        for name in ("--updates-per-step", "--posterior-learning-rate"):
+            one.add_argument(name, type=float)
+        one.add_argument("--terminate", type=PARSERS[bool], metavar="yes|no", help="episodes end with a fall")
     given = vars(parser.parse_args())
     command, experiment, out = (given.pop(name) for name in ("command", "experiment", "out"))
     runs, say = out / experiment / "runs", partial(print, flush=True)

@@ -246,15 +246,13 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     grid.add_argument("--goal-dim", type=_SIZES, default=(), metavar="G1,G2", help="only these |G|")
     grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
-    often = "[0.125; Ant and Humanoid 0.5]"
-    grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help=often)
-    grid.add_argument("--posterior-learning-rate", type=PARSERS[float], metavar="R", help="of q [3e-4]")
+    grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="[0.0625]")
+    rates = "of q [3e-4; continuous and Humanoid 3e-5]"
+    grid.add_argument("--posterior-learning-rate", type=PARSERS[float], metavar="R", help=rates)
     fall = "end an episode when the robot is unhealthy, for robots that can be [no; Humanoid yes]"
     grid.add_argument("--terminate", type=PARSERS[bool], metavar="yes|no", help=fall)
-    grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [128]")
-    grid.add_argument(
-        "--looks", type=_AT_LEAST_ONE, metavar="N", help="evaluations on the way [10; Ant and Humanoid 5]"
-    )
+    grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [512]")
+    grid.add_argument("--looks", type=_AT_LEAST_ONE, metavar="N", help="evaluations on the way [4]")
     grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     grid.add_argument("--report", action="store_true", help="train nothing: the report of the programs there are")

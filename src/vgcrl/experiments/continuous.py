@@ -11,6 +11,7 @@ GRID = Grid(
     method="vgcrl",
     posteriors={"gaussian_fixed": "gaussian-fixed", "gaussian_learned": "gaussian", "gmm8": "gmm"},
     higher=False,
+    rate=3e-5,
     contrasts=(
         *(
             PairedClaim(

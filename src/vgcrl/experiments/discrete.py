@@ -34,7 +34,7 @@ ASIDES = (
     ExtraRun(
         "HalfCheetah-G10-velocity",
         rows(VELOCITY, "10", sn="0"),
-        {"features": "velocity"},
+        {"features": "velocity", "steps": 2_000_000, "envs": 128, "updates_per_step": 0.125},
         {"features": "velocity"},
     ),
     ExtraRun(

@@ -25,14 +25,18 @@ from vgcrl.training.resolve import resolve
 
 SEEDS = 3  # the paper's
 FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
-RATE = 3e-4  # of q, as of the policy, unless told
-# Data in plenty from 128 environments: an update for eight steps of it. Curves are drawn from a few episodes.
-WHOLE: dict[str, Any] = {"steps": STEPS, "seeds": SEEDS, "updates_per_step": 0.125, "evaluate_episodes": 10}
-# Where simulating takes longer than learning, four times as much is learned of each step, and curves have fewer points.
-SLOW: dict[str, Any] = {"updates_per_step": 0.5, "looks": 5}
+# What the committed tables were trained with: so many environments that a GPU has enough to do. Curves are drawn from
+# a few episodes.
+WHOLE: dict[str, Any] = {
+    "steps": STEPS,
+    "seeds": SEEDS,
+    "envs": 512,
+    "updates_per_step": 0.0625,
+    "evaluate_episodes": 10,
+}
 # Humanoid's episodes end with a fall, as Gymnasium's do: otherwise q learns its replay by heart.
-OF_BODY = {"Ant": SLOW, "Humanoid": SLOW | {"terminate": True}}
-LOOKS = 10  # evaluations, unless told
+OF_BODY: dict[str, dict[str, Any]] = {"Humanoid": {"terminate": True, "posterior_learning_rate": 3e-5}}
+RATE, LOOKS = 3e-4, 4  # of q, as of the policy; and evaluations; unless told
 QUICK: dict[str, Any] = {
     "steps": 10_000,
     "seeds": 2,
@@ -79,6 +83,7 @@ class Grid(NamedTuple):
     higher: bool  # whether a higher LGR(z) is better
     contrasts: tuple[PairedClaim, ...]
     asides: tuple[ExtraRun, ...] = ()
+    rate: float = RATE  # of q, in whole runs
 
     def runs(self, quick: bool) -> dict[str, Options]:
         return {job.name: job.options for job in jobs(self, Request(quick))}
@@ -124,7 +129,7 @@ def published(grid: Grid, quick: bool) -> list[Row]:
 def jobs(grid: Grid, ask: Request) -> list[Job]:
     """Every program of the experiment."""
     asked = {k: getattr(ask, k) for k in (*SCALES, "looks") if getattr(ask, k) is not None}
-    sizes = (QUICK if ask.quick else WHOLE) | asked
+    sizes = (QUICK if ask.quick else WHOLE | {"posterior_learning_rate": grid.rate}) | asked
     groups: dict[str, list[Row]] = {}
     for row in published(grid, ask.quick):
         groups.setdefault(name(grid, row), []).append(row)

@@ -124,7 +124,7 @@ class Config:
         "learning rate of policy, critics and temperature", least=0, most=HUGE, metavar="LR"
     )
     posterior_learning_rate: tuple[float, ...] = option("learning rate of q", least=0, most=HUGE, metavar="LR")
-    discount: float = option("discount factor γ", 0.99, least=0, most=1 - 1e-9, valid="a number from 0 to below 1")
+    discount: float = option("discount factor γ", 0.99, least=0, most=1 - 2**-24, valid="a number from 0 to below 1")
     target_rate: float = option("τ of the target critics: target ← (1 − τ) target + τ critic", 0.005, least=0, most=1)
     initial_alpha: float = option("temperature of SAC at the start", 1.0, least=1e-9, most=HUGE)
     target_entropy: float = option(

@@ -11,6 +11,7 @@ LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
 EPISODES = 2**20  # at most, of an evaluation
 KINDS: dict[type, str] = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 HUGE = 1e15  # of other numbers: their squares are finite in float32
+TINY = 2.0**-126  # what is nearer to 0 is 0 in float32
 
 
 class Option(NamedTuple):
@@ -131,5 +132,7 @@ def _check_range(name: str, values: tuple[Any, ...], least: float, most: float, 
         raise UsageError(f"{flag(name)} is empty; valid: {valid}")
     for x in values:
         if not least <= x <= most or not math.isfinite(x):
-            shown = f"{x:g}" if isinstance(x, float) else str(x) if abs(x) < 1e15 else "so large a number"
+            shown = f"{x:.10g}" if isinstance(x, float) else str(x) if abs(x) < 1e15 else "so large a number"
             raise UsageError(f"{flag(name)} {shown} is out of range; valid: {valid}")
+        if 0 < abs(x) < TINY:
+            raise UsageError(f"{flag(name)} {x:g} is 0 in single precision; valid: 0 if that is meant, or {TINY:.3g}")
