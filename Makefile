@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Tests start many processes. Without files of bytecode each would compile all that it imports: 3 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test slow lint docs build explorer-assets
 
 setup: $(VENV)/.ready
