@@ -172,7 +172,7 @@ BAD = {
     "skill": (["--skills", "0,99"], "from 0 to 9"),
     "seconds": (["--seconds", "0"], "positive"),
     "seed": (["--seed", "9"], "0 to 1"),
-    "both": (["--skills", "0", "--goal", "1,2"], "one of them"),
+    "both": (["--skills", "0", "--goal", "1,2"], "not allowed with"),
     "tour": (["--tour"], "Ant"),
     "together": (["--together"], "Ant"),
     "both ways": (["--together", "--tour"], "one of them"),
@@ -236,7 +236,7 @@ def test_what_does_not_draw_itself_is_asked_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gymnasium_film, "filmed", fails)
     program, runs, _ = trainer.restore(untrained(tmp_path, "diayn", env="Pendulum-v1", goal_dim=3), print)
-    found = recorded.episodes(program, runs, noise=False)
+    found = recorded.episodes(program, runs, noise=False, given=None)
     assert (len(found), len(asked), found[2]["pictures"]) == (3, 1, [])
 
 

@@ -1,5 +1,6 @@
 """Environments however they are given: by name, by class, by function, made; with arguments, and ranges for goals."""
 
+import base64
 import contextlib
 import functools
 import json
@@ -14,11 +15,13 @@ from test_foreign import KEYS, one_line
 from tiny import flags
 from untrained import untrained
 from vgcrl.cli import main
-from vgcrl.envs import find, own
+from vgcrl.envs import find, modules, own
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError
+from vgcrl.show.explorer.export import export_run
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.training.run_folder import again, read_config
 from vgcrl.use.given import to_options
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -168,3 +171,30 @@ def test_what_is_built_to_ask_something_is_closed(horizon):
     with contextlib.suppress(UsageError):  # without a time limit
         resolve(to_options(options))
     assert made == []
+
+
+def test_goals_of_a_page_that_plays_back_are_asked_for(tmp_path, capsys):
+    """And what each came to is on its label."""
+    run = untrained(tmp_path / "ship", "gcrl", env=SHIP, features="0", goal_range=(-1.0, 1.0), seeds=1, horizon=6)
+    asked = [[0.25], [-0.5]]
+    episodes = export_run(run, print, False, asked)["world"]["episodes"]
+    for episode, (goal,) in zip(episodes, asked, strict=True):
+        seen = episode["observations"]
+        last = np.frombuffer(base64.b64decode(seen["f32"]), "<f4").reshape(seen["shape"])[-1, 0]
+        assert episode["label"] == f"goal {goal:.2f}: reached {last:.2f}"
+    assert main(["explore", str(run), "--goal", "9"]) == 2
+    assert "--goal 9 is out of range" in capsys.readouterr().err
+    ground = untrained(tmp_path / "ground", "diayn", env="pointmass", goal_dim=3)
+    assert main(["explore", str(ground), "--skills", "1"]) == 2
+    assert "chosen on its page" in capsys.readouterr().err
+
+
+def test_a_printed_command_imports_what_only_this_folder_has(tmp_path, monkeypatch):
+    (tmp_path / "harbour.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as a command does
+    assert modules.to_import("harbour:Boat-v0", ["mine"]) == " --import harbour --import mine"
+    assert modules.to_import("gymnasium.envs:Pendulum-v1", []) == ""
+    assert modules.to_import("pointmass", []) == ""
+    run = untrained(tmp_path / "a run", "diayn", env=SHIP, seeds=1, horizon=6)
+    assert again("explore", run, read_config(run)) == f"vgcrl explore '{run}'"  # PYTHONPATH has tests

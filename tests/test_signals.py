@@ -32,7 +32,7 @@ def indented(code, levels):
 
 def in_training(code, grace=1000.0):
     head = f"{START}signals.GRACE = {grace}\nwith signals.watched():\n"
-    return head + "    with signals.stop_requests(Path('runs/x')) as stopping:\n" + indented(code, 2)
+    return head + "    with signals.stop_requests('vgcrl resume runs/x') as stopping:\n" + indented(code, 2)
 
 
 def started(code):
@@ -82,7 +82,7 @@ def test_a_second_request_ends_at_once():
 def test_a_checkpoint_that_is_being_written_is_finished_first(monkeypatch, tmp_path):
     ended = []
     monkeypatch.setattr(signals, "_end", lambda *what: ended.append(what))
-    with signals.stop_requests(tmp_path) as stopping:
+    with signals.stop_requests() as stopping:
         with stopping.saving:
             thread = threading.Thread(target=signals._give_up, args=[stopping])
             thread.start()
@@ -100,7 +100,10 @@ def test_how_to_go_on_is_told_of_what_was_asked_for(many, how, monkeypatch, tmp_
     """Of several runs by one command that command, not the resume of one."""
     ended = []
     monkeypatch.setattr(signals, "_end", lambda *what: ended.append(what))
-    with signals.of_many("the same command continues") if many else nullcontext(), signals.stop_requests(tmp_path) as x:
+    with (
+        signals.of_many("the same command continues") if many else nullcontext(),
+        signals.stop_requests("vgcrl resume runs/x") as x,
+    ):
         signals._give_up(x)
     ((code, said),) = ended
     assert code == 130
@@ -110,7 +113,7 @@ def test_how_to_go_on_is_told_of_what_was_asked_for(many, how, monkeypatch, tmp_
 
 def test_called_from_python_a_second_ctrl_c_is_an_exception(tmp_path):
     before = signal.getsignal(signal.SIGINT)
-    with signals.stop_requests(tmp_path) as stopping:
+    with signals.stop_requests() as stopping:
         signal.raise_signal(signal.SIGINT)
         assert stopping()
         with pytest.raises(KeyboardInterrupt):
@@ -121,7 +124,7 @@ def test_called_from_python_a_second_ctrl_c_is_an_exception(tmp_path):
 @pytest.mark.parametrize("stream", [io.StringIO(), None], ids=["text", "nothing"])
 def test_a_request_is_answered_whatever_stderr_is(stream, monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(sys, "stderr", stream)
-    with signals.stop_requests(tmp_path) as stopping:
+    with signals.stop_requests() as stopping:
         signal.raise_signal(signal.SIGINT)
         assert stopping()
     assert capfd.readouterr().err == "stopping after this step…\n"
@@ -130,7 +133,7 @@ def test_a_request_is_answered_whatever_stderr_is(stream, monkeypatch, tmp_path,
 def test_time_that_is_spent_is_as_ctrl_c(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         signals.request_stop()
-    with signals.stop_requests(tmp_path) as stopping:
+    with signals.stop_requests() as stopping:
         signals.request_stop()
         assert stopping()
 

@@ -266,7 +266,7 @@ def train(folders: dict[Config, Path], say: Callable[[str], None]) -> None:
     total, every = -(-config.steps // size), -(-config.evaluate_every // size)
     started, said, i, stopped = time.monotonic(), 0.0, 0, False
     states = together.init()
-    with stop_requests(next(iter(folders.values()))) as stop:
+    with stop_requests() as stop:
         while i < total and not stopped:
             count = min(ITERATIONS if i else 1, total - i, every - i % every)
             states = jax.block_until_ready(together.advance(states, i, count))

@@ -41,6 +41,11 @@ def as_path(what: str, given: Any) -> Path:
     return Path(os.fsdecode(given))
 
 
+def folder_name(method: str, env: str) -> str:
+    """Without what names of environments have and those of folders had better not."""
+    return f"{method}-{env}".replace("/", "_").replace(":", "_")
+
+
 def check_page(out: Path) -> None:
     """That a page may be written where the user says: never over a file of another kind; a device will do."""
     if out.suffix not in (".html", ".htm") and (out.is_file() or out.is_dir() or not out.exists()):

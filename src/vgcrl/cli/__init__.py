@@ -22,7 +22,7 @@ HELP = ("-h", "--help")
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     if not arguments:
-        raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}")
+        raise UsageError(f"no COMMAND is given; valid: {', '.join(COMMANDS)}; `vgcrl --help` tells of each")
     if arguments[0] not in (*HELP, "--version"):
         one_of("command", arguments[0], COMMANDS)
     for word in arguments:

@@ -46,13 +46,15 @@ def say(text: str) -> None:
 
 def _finish(run: Any, enough: bool, film: bool) -> int:
     """What was reached; `enough` where it was stopped because that was what was asked for; a film where asked."""
+    from vgcrl.training.run_folder import again
+
     for name, group in zip(run.config.setting_names, run.last.get("settings", [run.last]), strict=True):
         mean = group.get("mean", {})
         shown = (f"{label} {mean[key]:.3f}" for label, key in REACHED.items() if mean.get(key) is not None)
         say(f"{name}{': ' if name else ''}{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
         why = ", as --stop-when asks" if enough else ""
-        say(f"stopped and saved{why}; continue with: vgcrl resume {shlex.quote(str(run.dir))}")
+        say(f"stopped and saved{why}; continue with: {again('resume', run.dir, run.config)}")
     if run.interrupted and not enough:
         return 130
     if not missing_for_reports():
@@ -60,8 +62,7 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
 
         page = _page_beside(run)
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
-        modules = "".join(f" --import {name}" for name in run.config.plugins)
-        print(f"page: {page}" if page else f"watch it: vgcrl explore {shlex.quote(str(run.dir))}{modules}")
+        print(f"page: {page}" if page else f"watch it: {again('explore', run.dir, run.config)}")
     else:
         print(f"run: {run.dir} (for a report: {install('report')})")
     if film:
@@ -175,18 +176,16 @@ def _print_experts(found: "Experts", where: str) -> None:
 def _explore(args: argparse.Namespace) -> int:
     from vgcrl.show.watch import explore
 
-    print(f"page: {explore(args.run, out=args.out, open=args.open, noise=args.noise)}")
+    print(f"page: {explore(args.run, out=args.out, goals=args.goals, open=args.open, noise=args.noise)}")
     return 0
 
 
 def _film(args: argparse.Namespace) -> int:
-    if args.skills is not None and args.goal is not None:
-        raise UsageError("--skills and --goal exclude each other; valid: one of them")
     from vgcrl.show.watch import film
 
     names = ("out", "seconds", "seed", "setting", "tour", "together", "noise", "tensorboard")
     asked = {name: getattr(args, name) for name in names}
-    print(f"film: {film(args.run, goals=args.skills if args.goal is None else args.goal, **asked)}")
+    print(f"film: {film(args.run, goals=args.goals, **asked)}")
     return 0
 
 

@@ -206,19 +206,37 @@ def _add_noise(made: argparse.ArgumentParser) -> None:
     made.add_argument("--noise", type=PARSERS[bool], metavar="yes|no", help=f"act with the noise of training {usual}")
 
 
+def _add_goals(made: argparse.ArgumentParser, which: str) -> None:
+    skills, goal = _several(int), _several(float)
+    only = made.add_mutually_exclusive_group()
+    only.add_argument(
+        "--skills",
+        dest="goals",
+        type=_number(skills, "integers separated by commas"),
+        metavar="K1,K2",
+        help=f"skills{which}",
+    )
+    only.add_argument(
+        "--goal",
+        dest="goals",
+        type=_number(goal, "numbers separated by commas"),
+        action="append",
+        metavar="Z1,Z2",
+        help="likewise, where goals are no skills; may be given again",
+    )
+
+
 def _explore(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
     made.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
     made.add_argument("--open", action="store_true", help="open it in the browser")
+    _add_goals(made, " of episodes that the page plays back, where it simulates nothing [8 that differ]")
     _add_noise(made)
 
 
 def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
-    skills = _number(_several(int), "integers separated by commas")
-    made.add_argument("--skills", type=skills, metavar="K1,K2", help="where goals are skills: these")
-    goal = _number(_several(float), "numbers separated by commas")
-    made.add_argument("--goal", type=goal, action="append", metavar="Z1,Z2", help="else: this; may be given again")
+    _add_goals(made, " [some that differ]")
     made.add_argument("--tour", action="store_true", help="one robot pursues all of them, one after the other")
     made.add_argument("--together", action="store_true", help="all robots in one scene, each with its trail")
     made.add_argument(
@@ -308,7 +326,7 @@ ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] 
     "list": ("methods, environments, experiments, target states, trained policies", _list),
     "bench": ("updates/s and env steps/s on this machine", _bench),
 }
-IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "film", "sweep")
+IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "film", "sweep", "list")
 
 
 def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:

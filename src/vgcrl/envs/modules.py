@@ -12,9 +12,9 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, suppress
-from importlib.machinery import all_suffixes
+from importlib.machinery import PathFinder, all_suffixes
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,13 @@ def import_robotics() -> None:
     with _only(installed_paths()), suppress(ImportError), warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         importlib.import_module("gymnasium_robotics")
+
+
+def to_import(env: str, registered: Iterable[str]) -> str:
+    """Options of a command that reads a run again: what it needs that is imported only because the user names it."""
+    own, top = module_of(env), module_of(env).partition(".")[0]
+    here = {own} if own and PathFinder.find_spec(top, installed_paths()) is None else set()
+    return "".join(f" --import {name}" for name in sorted(here | set(registered)))
 
 
 def hint_of_robotics(env: str) -> str:

@@ -1,6 +1,6 @@
 """Acting for a film or a page that was recorded, and for which goals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import sample_goals
-from vgcrl.objective.goals import Discrete, Sphere, current
+from vgcrl.objective.goals import Box, Discrete, Sphere, current
+from vgcrl.show.tables import counted
 from vgcrl.training.program import Program, RunState
 
 
@@ -38,3 +40,31 @@ def some_goals(program: Program, run: RunState, count: int, key: jax.Array | Non
     if isinstance(program.goals, Discrete):
         return jnp.asarray(np.linspace(0, size - 1, min(size, count)).round().astype(np.int32))
     return sample_goals(current(program.goals, run.learner.q), run.key_evaluation if key is None else key, count)
+
+
+def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:
+    """Goals that a user wrote, as they are used inside."""
+    goals, each = program.goals, list(given) if np.iterable(given) else []
+    discrete = isinstance(goals, Discrete)
+    what = "--skills" if discrete else "--goal"
+    if not each:
+        raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
+    if discrete != (np.ndim(each[0]) == 0):
+        skills, vectors = f"--skills from 0 to {goals.dim - 1}", f"--goal with {counted(goals.dim, 'number')}"
+        asked, valid = ("--goal", skills) if discrete else ("--skills", vectors)
+        raise UsageError(f"{asked} {each[0]} is no goal of this {program.config.method} run; valid: {valid}")
+    try:
+        found = jnp.stack([goals.read(z) for z in each])
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}; valid: goals of this run") from None
+    _check_range(goals, np.asarray(found))
+    return found
+
+
+def _check_range(goals: Any, given: np.ndarray) -> None:
+    """That they are among those it was trained for, where these have a range."""
+    if isinstance(goals, Box):
+        low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
+        for z in given[((given < low) | (given > high)).any(axis=1)][:1]:
+            ranges = ", ".join(f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True))
+            raise UsageError(f"--goal {','.join(f'{x:g}' for x in z)} is out of range; valid: {ranges}")

@@ -22,7 +22,7 @@ from vgcrl.files import atomic_write
 from vgcrl.objective.goals import Box, Discrete
 from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels, rendered
-from vgcrl.show.acting import acting, around, some_goals
+from vgcrl.show.acting import acting, around, given_goals, some_goals
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.show.tables import counted
 from vgcrl.training import trainer
@@ -57,33 +57,11 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None, togeth
     """Goals as they are used inside: those given, or some that differ."""
     goals, few = program.goals, MANY if together else FEW
     if given is not None:
-        discrete, each = isinstance(goals, Discrete), list(given) if np.iterable(given) else []
-        what = "--skills" if discrete else "--goal"
-        if not each:
-            raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
-        if discrete != (np.ndim(each[0]) == 0):
-            skills, vectors = f"--skills from 0 to {goals.dim - 1}", f"--goal with {counted(goals.dim, 'number')}"
-            asked, valid = ("--goal", skills) if discrete else ("--skills", vectors)
-            raise UsageError(f"{asked} {each[0]} is no goal of this {program.config.method} run; valid: {valid}")
-        try:
-            found = jnp.stack([goals.read(z) for z in each])
-        except ValueError as error:
-            raise UsageError(f"{what}: {error}; valid: goals of this run") from None
-        _check_range(goals, np.asarray(found))
-        return found
+        return given_goals(program, given)
     if isinstance(goals, Box) and METHODS[program.config.method].bounded and goals.dim == 2:
         low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
         return jnp.asarray((low + high) / 2 + 0.3 * (high - low) * around(few))
     return some_goals(program, run, CANDIDATES if isinstance(goals, Discrete) and not together else few)
-
-
-def _check_range(goals: Any, given: np.ndarray) -> None:
-    """That they are among those it was trained for, where these have a range."""
-    if isinstance(goals, Box):
-        low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
-        for z in given[((given < low) | (given > high)).any(axis=1)][:1]:
-            ranges = ", ".join(f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True))
-            raise UsageError(f"--goal {','.join(f'{x:g}' for x in z)} is out of range; valid: {ranges}")
 
 
 def _label(program: Program, z: Any) -> str:
@@ -146,7 +124,9 @@ def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> S
     try:
         frames = [gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g)) for g in z]
     except gymnasium_film.NoPictures as error:
-        raise UsageError(f"{config.env} cannot be filmed: {error}; valid: one that renders rgb_array") from None
+        raise UsageError(
+            f"{config.env} cannot be filmed: {error}; valid: one that takes render_mode='rgb_array'"
+        ) from None
     labels = [_label(program, each) for each in z]
     return Scenes(panels.pictures(frames), steps, program.spec.seconds, labels, hues(len(z)))
 
@@ -192,6 +172,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
         asked = "--tour" if ask.tour else "--together"
         raise UsageError(f"{asked}: {config.env} has no robot that goes about; valid: HalfCheetah, Ant, Humanoid")
     if given is None and len(z) > 2 * FEW:
+        say(f"filmed: {2 * FEW} of {counted(program.goals.dim, 'skill')}; --skills K1,K2 for others")
         z = z[np.linspace(0, len(z) - 1, 2 * FEW).round().astype(int)]
     if config.native:
         check_filmable(config)

@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from vgcrl.training import trainer
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
+from vgcrl.training.run_folder import again
 from vgcrl.version import VERSION
 
 CURVES = (
@@ -69,7 +69,7 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
         link = os.path.relpath(page.resolve(), beside.resolve())
         return [Section("Watch it", f"Choose a goal and watch: {link}", link=quote(link))]
     if filmstrip.is_body(program):
-        command = f"vgcrl explore {shlex.quote(str(folder))}"
+        command = again("explore", folder, program.config)
         return [Section("Watch it", f"`{command}` writes an interactive page: choose a goal and watch.")]
     return []
 

@@ -26,10 +26,18 @@ def _noise(folder: Path, asked: bool | None) -> bool:
     return meant_with_noise(folder) if asked is None else asked
 
 
-def explore(run: str | Path, *, out: str | Path | None = None, open: bool = False, noise: bool | None = None) -> Path:
+def explore(
+    run: str | Path,
+    *,
+    out: str | Path | None = None,
+    goals: Sequence[Any] | None = None,
+    open: bool = False,
+    noise: bool | None = None,
+) -> Path:
     """One HTML file, which needs no server and no network: `explore.html` in the run's folder, POLICY.html of a policy
     that comes with the package, unless told. `open` shows it in the browser. `noise`: whether it acts with the noise of
-    training when the page opens; unless told as the policy is meant to.
+    training when the page opens; unless told as the policy is meant to. `goals`: those of a page that plays episodes
+    back, as that of a Gymnasium environment; unless told some that differ. On other pages they are chosen.
 
     Examples:
         >>> vgcrl.explore("runs/diayn-pointmass", open=True)
@@ -42,9 +50,9 @@ def explore(run: str | Path, *, out: str | Path | None = None, open: bool = Fals
         told = card(folder.name)
         facts = {"name": folder.name, "about": told["about"], "command": told["command"], "measured": measured(told)}
         path = path or Path(f"{folder.name}.html")
-    page = write_page(folder, path, _say, _noise(folder, noise), follow=out is not None, **facts)
-    if open:
-        webbrowser.open(page.absolute().as_uri())
+    page = write_page(folder, path, _say, _noise(folder, noise), goals, out is not None, **facts)
+    if open and not webbrowser.open(page.absolute().as_uri()):
+        _say("no browser was found here: open the page in one")
     return page
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.envs import Broken, find, modules
 from vgcrl.errors import UsageError
-from vgcrl.files import atomic_write, leftover_of, open_to_write, read_small
+from vgcrl.files import atomic_write, folder_name, leftover_of, open_to_write, read_small
 from vgcrl.training import checkpoint, history, policy_file
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
@@ -133,8 +134,13 @@ def write_config(folder: Path, config: Config) -> None:
         atomic_write(path, text)
 
 
+def again(command: str, folder: Path, config: Config) -> str:
+    """A command that reads this run."""
+    return f"vgcrl {command} {shlex.quote(str(folder))}{modules.to_import(config.env, config.plugins)}"
+
+
 def usual_folder(config: Config) -> Path:
-    return Path("runs") / f"{config.method}-{config.env}"
+    return Path("runs") / folder_name(config.method, config.env)
 
 
 def fresh_folder(config: Config) -> Path:

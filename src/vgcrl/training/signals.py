@@ -7,13 +7,11 @@ so nothing that was saved is lost. Where training is called from Python, the pro
 """
 
 import os
-import shlex
 import signal
 import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -24,8 +22,8 @@ INTERRUPTED = 130  # exit code
 class StopRequest:
     """Whether a run that is being trained has been asked to stop."""
 
-    def __init__(self, run: Path):
-        self.run = run
+    def __init__(self, how: str):
+        self.how = how  # to go on
         self.saving = threading.Lock()  # held while a checkpoint is written
         self._asked = threading.Event()
 
@@ -76,7 +74,7 @@ def of_many(how: str) -> Generator[None]:
 def _give_up(training: StopRequest) -> None:
     with training.saving:
         if _training is training:
-            how = _again or f"continue with: vgcrl resume {shlex.quote(str(training.run))}"
+            how = _again or f"continue with: {training.how}"
             _end(INTERRUPTED, f"stopped in the middle of a step; what was saved remains; {how}")
 
 
@@ -123,10 +121,10 @@ def watched() -> Generator[None]:
 
 
 @contextmanager
-def stop_requests(run: Path) -> Generator[StopRequest]:
+def stop_requests(how: str = "") -> Generator[StopRequest]:
     """While a run is trained, signals ask for a stop at the end of a step; a second Ctrl-C is not held back."""
     global _training
-    training = StopRequest(run)
+    training = StopRequest(how)
     if threading.current_thread() is not threading.main_thread():
         yield training
         return

@@ -214,6 +214,8 @@ def _go_on(
     size, done = program.steps_per_iteration, counters["step"]
     if steps is not None and -(-steps // size) * size < done:
         raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
+    if done >= config.steps:
+        display.note(f"{folder} has the {done:,} steps that were asked for; --steps N trains on")
     if not config.simulator.exact and done < config.steps:
         display.note(f"engine {config.engine} does not repeat itself to the last bit: going on, but not exactly")
     runs, exact = program.enter(runs, saved)

@@ -197,7 +197,7 @@ class OnRay:
 
     def _run(self, refs: dict[Any, worker.Order], folder: Path, board: Any, view: View) -> list[str]:
         failed, pending = [], list(refs)
-        with stop_requests(folder) as stopping:
+        with stop_requests() as stopping:
             while pending and not stopping():
                 ended, pending = ray.wait(pending, timeout=1.0)
                 view.update(news(board))

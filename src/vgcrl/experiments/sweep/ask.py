@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError
+from vgcrl.files import folder_name
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS
 from vgcrl.training.fields import flag, kind_of, spoken, words_of
 
@@ -32,7 +33,7 @@ class Ask(NamedTuple):
     def name(self) -> str:
         """Of its folder."""
         method, env = (spoken_values(k, self.options.get(k, [DEFAULTS[k]])) for k in ("method", "env"))
-        return f"{method}-{env}".replace("/", "_").replace(":", "_")
+        return folder_name(method, env)
 
     def command(self) -> list[str]:
         """As on the command line."""

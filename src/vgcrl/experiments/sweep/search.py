@@ -100,7 +100,7 @@ def search(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> 
     fixed = {k: v for k, v in ask.options.items() if k not in space}
     order = execute.order("", tuple(ask._replace(options=fixed, metric="F", trials=None).command()), folder)
     board, place = execute.board(folder, say), f"{order.storage or order.folder}/.tune"
-    with stop_requests(folder) as stopping, without_chatter(), View([], say, ask.trials) as view:
+    with stop_requests() as stopping, without_chatter(), View([], say, ask.trials) as view:
         told = Told(ask, folder, order, board, view, stopping)
         try:
             tune.run(

@@ -1,6 +1,6 @@
 """A run as plain data for a page: what it is, its world, its goals, and policy and q of every seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +80,21 @@ def labelled(measured: dict[str, Any]) -> Data:
     return {label: measured[name] for name, label in SHOWN.items() if measured.get(name) is not None}
 
 
-def describe(program: Program, runs: RunState, steps: int, measured: Data, noise: bool = False) -> Data:
+def describe(
+    program: Program,
+    runs: RunState,
+    steps: int,
+    measured: Data,
+    noise: bool = False,
+    given: Sequence[Any] | None = None,
+) -> Data:
     """All that a page needs; raises UsageError where no page can show the world. `noise`: whether it acts with that of
-    training when the page opens, or did when it was recorded."""
+    training when the page opens, or did when it was recorded. `given`: the goals of a page that is recorded."""
     config, features = program.config, program.config.feature_indices(program.spec)
     foreign = not config.native and config.env not in bodies.TASKS
-    world = recorded_world(program, runs, noise) if foreign else worlds.world(program)
+    if given is not None and not foreign:
+        raise UsageError(f"goals of {config.env} are chosen on its page; valid: without --goal and --skills")
+    world = recorded_world(program, runs, noise, given) if foreign else worlds.world(program)
     return {
         "method": config.method,
         "env": config.env,
@@ -108,11 +117,11 @@ def describe(program: Program, runs: RunState, steps: int, measured: Data, noise
     }
 
 
-def export_run(folder: Path, warn: Callable[[str], None], noise: bool) -> Data:
+def export_run(folder: Path, warn: Callable[[str], None], noise: bool, given: Sequence[Any] | None) -> Data:
     """A run folder for a page; raises UsageError where there is no policy."""
     program, runs, counters = trainer.restore(folder, warn)
     if program.config.gpi:
         warn(f"--gpi {program.config.gpi}: the page acts for the goal itself, without the policies of other goals")
     if not counters["step"]:
         raise UsageError(f"{folder} has no policy yet; valid: a run that was trained")
-    return describe(program, runs, counters["step"], measured(folder), noise)
+    return describe(program, runs, counters["step"], measured(folder), noise, given)

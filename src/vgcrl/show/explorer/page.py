@@ -4,7 +4,7 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -87,12 +87,14 @@ def explore(
     out: Path | None,
     warn: Callable[[str], None],
     noise: bool = False,
+    goals: Sequence[Any] | None = None,
     follow: bool = False,
     **facts: Any,
 ) -> Path:
     """Write the page of a run folder, `explore.html` in it unless told; with `noise` it opens acting with that of
-    training; with `follow` through a link, or to a device; `facts` are said of it too."""
-    run = {**export_run(folder, warn, noise), **facts}
+    training; `goals` are those of a page that is recorded; with `follow` through a link, or to a device; `facts` are
+    said of it too."""
+    run = {**export_run(folder, warn, noise, goals), **facts}
     page = fitting({**run, "measured": labelled(run["measured"])}, warn)
     path = out or folder / "explore.html"
     atomic_write(path, page, follow=follow)

@@ -5,7 +5,7 @@ An observation that is a picture has no curves; where the environment does not d
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from vgcrl.envs import gymnasium_film
 from vgcrl.objective.goals import Discrete
-from vgcrl.show.acting import acting, some_goals
+from vgcrl.objective.methods import METHODS
+from vgcrl.show.acting import acting, given_goals, some_goals
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
 from vgcrl.training.program import Program, RunState, check_sound, diverged, without
@@ -34,10 +35,18 @@ def _jpeg(picture: np.ndarray) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def _label(program: Program, z: Any) -> str:
+def _label(program: Program, z: Any, last: np.ndarray) -> str:
+    """The goal, and where it is a state what the episode came to."""
+
+    def numbers(values: Any) -> str:
+        return ", ".join(f"{x:.2f}" for x in np.asarray(values)[:4])
+
     if isinstance(program.goals, Discrete):
         return f"skill {int(z)}"
-    return "z = " + ", ".join(f"{x:.2f}" for x in np.asarray(program.goals.show(z))[:4])
+    goal, features = numbers(program.goals.show(z)), list(program.config.feature_indices(program.spec))
+    if METHODS[program.config.method].bounded and not program.spec.pixels:
+        return f"goal {goal}: reached {numbers(last[features])}"
+    return f"z = {goal}"
 
 
 def record(
@@ -58,14 +67,15 @@ def record(
     return [], np.stack(seen)
 
 
-def episodes(program: Program, runs: RunState, noise: bool) -> list[Data]:
+def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> list[Data]:
     """Of the first run that can act: a goal each, with its observations and, where there are any, pictures."""
     first = int(np.argmin(diverged(runs)))
     check_sound(program.config, runs, first)
     run = jax.tree.map(lambda x: x[first], without(runs, "replay", "scene"))
     config, spec, act = program.config, program.spec, acting(program, run, noise)
     steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
-    for z in some_goals(program, run, GOALS):
+    goals = some_goals(program, run, GOALS) if given is None else given_goals(program, given)
+    for z in goals:
         frames, seen = record(
             config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]), pictured
         )
@@ -73,11 +83,13 @@ def episodes(program: Program, runs: RunState, noise: bool) -> list[Data]:
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]
         observations = networks.tensor(seen[:, :0] if spec.pixels else seen)
-        found.append({"label": _label(program, z), "observations": observations, "pictures": pictures, "every": every})
+        found.append(
+            {"label": _label(program, z, seen[-1]), "observations": observations, "pictures": pictures, "every": every}
+        )
     return found
 
 
-def recorded_world(program: Program, runs: RunState, noise: bool) -> Data:
+def recorded_world(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> Data:
     """A world that a page plays back; it simulates nothing."""
     names = [f"observation {i}" for i in range(0 if program.spec.pixels else program.spec.obs_dim)]
-    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs, noise)}
+    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs, noise, given)}
