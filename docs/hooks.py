@@ -2,7 +2,7 @@
 
 Made: the home page from README.md, results from results/, the tutorial from its notebook, a page for each method.
 In other pages `[NAME in FILE](../PATH "source")`, or without `NAME in `, becomes the source of a function or class, or of a
-file; `<!-- rows -->` the table of all methods, `<!-- options -->` that of all options. So each reads well as it is.
+file; `<!-- options -->` becomes the table of all options. So each reads well as it is.
 """
 
 import ast
@@ -18,7 +18,6 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 SOURCE = r'^\[(?:(?P<name>\w+) in )?\S+\]\(\.\./(?P<path>\S+) "source"\)$'
-HEADS = ("goals z", "prior p(z)", "posterior q", "learned", "technique")
 OWN_DEFAULTS = {"of_places": "With `--positions yes`", "of_goal_envs": "In goal environments"}
 SHOWN_IN = {"pointmass": "jax", "HalfCheetah": "mujoco", "Ant": "mujoco", "Humanoid": "mujoco"}
 SHOWN_OPTIONS = ("goal_dim", "features", "posterior", "sigma", "components", "posterior_features", "spectral_norm")
@@ -74,9 +73,7 @@ def results_link(found: re.Match[str]) -> str:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = re.sub(r"\]\(((?:\.\./)*?)(?:\.\./)?results/([\w-]+)(?:/([\w-]+)\.json)?\)", results_link, markdown)
     markdown = re.sub(SOURCE, lambda m: source(m["path"], m["name"]), markdown, flags=re.M)
-    for mark, made in (("<!-- options -->", options), ("<!-- rows -->", rows)):
-        markdown = markdown.replace(mark, made()) if mark in markdown else markdown
-    return markdown
+    return markdown.replace("<!-- options -->", options()) if "<!-- options -->" in markdown else markdown
 
 
 def options() -> str:
@@ -109,18 +106,8 @@ def methods() -> dict[str, Any]:
     return METHODS
 
 
-def row(name: str) -> list[str]:
-    method = methods()[name]
-    cells = (method.space, method.prior, method.q, method.learned, method.technique)
-    return [cell.replace("|", "\\|") for cell in cells]
-
-
 def table(heads: Any, body: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *body])
-
-
-def rows() -> str:
-    return table(["method", *HEADS], [[f"[`{name}`]({name}.md)", *row(name)] for name in methods()])
 
 
 def method_page(name: str) -> str:
@@ -176,7 +163,7 @@ def home(readme: str) -> str:
 
 def tutorial(notebook: Path) -> str:
     cells = json.loads(notebook.read_text())["cells"]
-    texts = ["".join(cell["source"]) for cell in cells]
+    texts = ["".join(cell["source"]).replace("](../docs/", "](") for cell in cells]
     kinds = [cell["cell_type"] for cell in cells]
     return "\n\n".join(f"```python\n{t}\n```" if k == "code" else t for k, t in zip(kinds, texts, strict=True))
 

@@ -1,5 +1,6 @@
 """What README and docs print is understood: commands, and the Python between them."""
 
+import importlib
 import json
 import re
 import shlex
@@ -7,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ from vgcrl.use import policies
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-USERS_OWN = {"sgcrl", "diayn-her", "NAME"}  # methods that a page adds
+USERS_OWN = {"sgcrl", "diayn-transition", "laplace-skills", "NAME"}  # methods that a page adds
 STANDS_FOR = {"METHOD": "diayn", "ENV": "pointmass", "RUN": "pointmass-diayn", "NAME": "pointmass-diayn"}
 STANDS_FOR |= {"my_module:MyEnv-v0": "foreign_envs:Reach-v0"}
 
@@ -103,7 +105,7 @@ def test_python_of_the_readme(tmp_path, monkeypatch):
     for name in ("train", "compile"):
         small = TINY | ({"quiet": True} if name == "train" else {})
         monkeypatch.setattr(vgcrl, name, partial(smaller, getattr(vgcrl, name), small))
-    block, row = pythons("README.md")
+    block, entry = pythons("README.md")
     assert "90_000" in block
     assert "500)" in block
     names = {"my_policy": lambda obs, z: np.zeros(1), "my_encoder": lambda state: state}
@@ -111,10 +113,30 @@ def test_python_of_the_readme(tmp_path, monkeypatch):
     exec(block.replace("90_000", "9_000").replace("500)", "50)"), names)
     assert names["action"].shape == (2,)
     assert names["state"].iteration * names["program"].steps_per_iteration >= 9_000
-    Path("my_methods.py").write_text(row)
-    assert main(["train", "diayn-her", "--import", "my_methods", *flags()]) == 0
-    config = json.loads(Path("runs/diayn-her-pointmass/config.json").read_text())
-    assert (config["method"], config["relabel"], config["plugins"]) == ("diayn-her", "her", ["my_methods"])
+    Path("my_methods.py").write_text(entry)
+    assert main(["train", "diayn-transition", "--import", "my_methods", *flags()]) == 0
+    config = json.loads(Path("runs/diayn-transition-pointmass/config.json").read_text())
+    assert (config["method"], config["posterior"], config["plugins"]) == (
+        "diayn-transition",
+        "categorical",
+        ["my_methods"],
+    )
+
+
+@pytest.mark.usefixtures("registries_as_they_were")
+def test_posterior_of_own_method_is_learned(tmp_path, monkeypatch):
+    """What updates move is the network, and nothing else of it."""
+    (module,) = pythons("docs/own-method.md")
+    (tmp_path / "my_posteriors.py").write_text(module)
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("my_posteriors")
+    program = vgcrl.compile("laplace-skills", env="pointmass", sigma=0.5, **TINY)
+    first = program.init()
+    before = jax.tree.map(np.array, first.runs.learner.q)
+    after = program.advance(first, 20).runs.learner.q
+    assert after.q.scale == 0.5
+    assert all((x != y).any() for x, y in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True))
 
 
 def smaller(train, small, method, **given):

@@ -86,6 +86,10 @@ def test_links_lead_to_files_of_the_repository():
     assert missing == []
 
 
-def test_every_method_has_a_page_that_is_linked():
+def test_every_method_is_in_the_table_of_the_index_with_a_link_to_its_page():
     index = (ROOT / "docs" / "methods" / "index.md").read_text()
+    for name, method in METHODS.items():
+        cells = (method.space, method.prior, method.q, method.learned, method.technique)
+        line = " | ".join([f"[`{name}`]({name}.md)", *(cell.replace("|", "\\|") for cell in cells)])
+        assert f"\n| {line} |\n" in index
     assert sorted(re.findall(r"\[`([\w-]+)`\]\(\1\.md\)", index)) == sorted(METHODS)
