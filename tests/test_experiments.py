@@ -11,9 +11,25 @@ import pytest
 from tiny import TINY
 from vgcrl.cli import main
 from vgcrl.experiments import EXPERIMENTS
-from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, link, paper_rows, read_page
+from vgcrl.experiments.base import (
+    AGAINST,
+    BEHIND,
+    FAILS,
+    HOLDS,
+    NOT_SHOWN,
+    NOT_TESTED,
+    WEAKER,
+    judge,
+    link,
+    paper_rows,
+    read_page,
+    stated,
+    tally,
+)
+from vgcrl.experiments.projection import draw_spaces
 from vgcrl.experiments.spectral import roughness
 from vgcrl.show.report import markdown
+from vgcrl.show.tables import with_interval
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -44,6 +60,11 @@ def test_verdicts(centre, higher, verdict):
 
 def test_one_run_proves_nothing():
     assert judge([5.0], least=0, full=1) == (NOT_TESTED, 5.0, None)
+
+
+def test_claims_are_counted_by_verdict():
+    assert tally([HOLDS, FAILS, HOLDS, NOT_SHOWN]) == "4 claims: 2 hold, 1 is not shown, 1 does not hold."
+    assert tally([AGAINST]) == "1 claim: 1 holds against the paper's table."
 
 
 def test_roughness_counts_unlike_neighbours():
@@ -100,16 +121,35 @@ def test_the_command_trains_what_the_committed_table_holds(name):
     assert set(result["programs"]) == set(EXPERIMENTS[name].runs(False))
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_page_says_whose_claim_it_is_what_came_of_it_and_of_how_many_steps_and_seeds(name):
+    claim, outcome, verdicts = read_page(RESULTS / name).sections[:3]
+    assert claim.text == stated(EXPERIMENTS[name], quick=False)
+    assert claim.text.startswith(("The paper's claim: ", "Claim: "))
+    assert outcome.text == tally([row[1] for row in verdicts.table.rows])
+    (table,) = (section.table for section in read_page(RESULTS / name).sections if section.title == BEHIND)
+    assert len(table.rows) == len(EXPERIMENTS[name].runs(False))
+    assert "steps" in table.columns
+    assert any("seeds" in column for column in table.columns)
+
+
 def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "one")]) == 0
     folder = tmp_path / "one" / "windy-quick"
-    assert "report:" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "report:" in said.out
     result = json.loads((folder / "result.json").read_text())
     assert result["command"] == "vgcrl reproduce windy --quick"
     assert {"hardware", "versions", "claims", "programs"} <= result.keys()
     assert {c["verdict"] for c in result["claims"]} <= {HOLDS, WEAKER, NOT_SHOWN, FAILS}
     page = (folder / "report.html").read_text()
     assert page.count("data:image/svg+xml;base64,") == 2
+    for shown in (said.err, page):
+        assert "the whole experiment, which has 8 runs of 640 steps. The paper" in shown
+    for claim in result["claims"]:
+        measured = with_interval(claim["measured"], claim["ci95"])
+        assert f"{claim['sentence']}: {measured} (paper: " in said.err
+        assert "±" in measured
     assert all(c["sentence"].split(" (")[0] in page.replace("&#39;", "'") for c in result["claims"])
 
     shown = (folder / "README.md").read_text()
@@ -138,3 +178,12 @@ def test_report_of_an_experiment_and_a_bad_name(small, tmp_path, capsys):
     assert main(["reproduce", "wind", "--out", str(tmp_path)]) == 2
     assert "did you mean windy" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_every_mark_of_the_spaces_is_in_the_legend():
+    w = np.array([[2.0, 0.5], [0.0, 1.0], [1.0, 1.0]])
+    figure = draw_spaces(np.linalg.pinv(w), w, np.array([[0.5, 0.5], [-0.5, 0.0]]), np.ones((4, 2, 3)))
+    (legend,) = figure.legends
+    named = {text.get_text() for text in legend.get_texts()}
+    assert named == {"episode 1", "goal of episode 1", "episode 2", "goal of episode 2", "start", "prior of goals"}
+    assert [axis.get_xlabel() for axis in figure.axes] == ["s1", "o1", "z1"]

@@ -22,7 +22,7 @@ from vgcrl.cli import main, parse
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
-from vgcrl.experiments.base import FAILS, HOLDS, NOT_TESTED, Request, paper_rows
+from vgcrl.experiments.base import AGAINST, FAILS, HOLDS, NOT_TESTED, Request, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, PairedClaim, mark
 from vgcrl.experiments.entries import entries
 from vgcrl.training import logs, loop, run_folder, summary
@@ -269,6 +269,14 @@ def test_verdicts_are_of_paired_seeds():
     assert verdict(False, spread, spread - 0.3, papers=(0.6, 0.2)).verdict == HOLDS
 
 
+@pytest.mark.parametrize(("higher", "gain"), [(True, 0.3), (False, -0.3)])
+def test_what_the_papers_own_numbers_contradict_is_marked(higher, gain):
+    spread, papers = np.array([0.0, 0.4, 0.2]), (0.5, 0.5 - gain)
+    claim = verdict(higher, spread, spread + gain, papers)
+    assert (claim.verdict, claim.paper) == (AGAINST, f"{-gain:+.3f}")
+    assert verdict(higher, spread, spread - gain, papers).verdict == FAILS
+
+
 def test_what_a_technique_changes_is_told_pair_by_pair():
     rows = [row(p_her=i, LGR_z=z, F=f) for i, z, f in ((0, "0.2", "1.0"), (1, "0.6", "0.5"))]
     spread = np.array([0.0, 0.4, 0.2])
@@ -312,13 +320,40 @@ def test_missing_rows_are_shown_and_counted():
     job, cell = fake(rows, lgr_v=[[0.5, 0.51, 0.52], [0.4, 0.5, 0.6]], lgr_z=0.95)
     other = job._replace(name="other", rows=(row(size=1000),))
     outcome = comparison.compare([job, other], {"fake": cell}, (P_HER,), True)
-    assert ["LGR_v(s)", "1", "1", "0", "0", "1"] in outcome.tables["Rows against the paper"].rows
+    assert ["LGR_v", "1", "1", "0", "0", "1"] in outcome.tables["Rows against the paper"].rows
+    assert ["LGR(s)", "0", "0", "0", "2", "1"] in outcome.tables["Rows against the paper"].rows, (
+        "its targets are not known"
+    )
     (table,) = (t for title, t in outcome.tables.items() if title.startswith("Ant beside"))
-    assert [r[table.columns.index("LGR_v(s)")].split()[-1] for r in table.rows] == ["▲", "=", "–"]
+    assert [r[table.columns.index("LGR_v")].split()[-1] for r in table.rows] == ["▲", "=", "–"]
     assert [r[-1] for r in table.rows] == ["1,000 × 3", "1,000 × 3", NOT_RUN]
     assert [r[2] for r in outcome.tables["What stands behind each program"].rows] == ["1,000", NOT_RUN]
     assert "2 of 3 rows: 1 better, 1 equal, 0 worse; 1 not run" in outcome.finding
     assert {"Beside the paper", "Learning curves, Ant"} == set(outcome.figures)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_note_on_signs_is_the_rule_for_them(higher):
+    """One episode counts where LGR(z) is a share of goals."""
+    job, cell = fake([row(p_her=i) for i in (0, 1)])
+    outcome = comparison.compare([job], {"fake": cell}, (P_HER,), higher)
+    noted = [title for title in outcome.tables if ": ▲" in title]
+    assert len(noted) == 2
+    assert all(("one episode of 8" in title) == higher for title in noted)
+
+
+def test_figures_say_what_is_drawn():
+    """Of the axes, of the band and why curves do not end at the tables; no legend is over the points."""
+    job, cell = fake([row()])
+    cell["config"] = cell["config"] | {"evaluate_episodes": 4}
+    figures = comparison.compare([job], {"fake": cell}, (), True).figures
+    curves = figures["Learning curves, Ant"]
+    assert curves.get_supxlabel() == "environment steps"
+    assert "lowest seed to the highest" in curves.get_suptitle()
+    assert "of 4 episodes" in curves.get_suptitle()
+    assert "of 8 episodes" in curves.get_suptitle()
+    assert all(axis.get_legend() is None for figure in figures.values() for axis in figure.axes)
+    assert all(len(figure.legends) == 1 for figure in figures.values())
 
 
 def test_a_row_trained_again_beside_the_table_is_judged_but_not_counted():
@@ -326,9 +361,9 @@ def test_a_row_trained_again_beside_the_table_is_judged_but_not_counted():
     again, better = fake([row() | {"aside": "Again"}], lgr_v=0.1)
     again = again._replace(name="again")
     outcome = comparison.compare([job, again], {"fake": cell, "again": better}, (), True)
-    assert ["LGR_v(s)", "1", "0", "0", "0", "0"] in outcome.tables["Rows against the paper"].rows
+    assert ["LGR_v", "1", "0", "0", "0", "0"] in outcome.tables["Rows against the paper"].rows
     table = outcome.tables["Again (again)"]
-    column = table.columns.index("LGR_v(s)")
+    column = table.columns.index("LGR_v")
     assert table.rows[0][column : column + 2] == ["0.100 ± 0.000 ▲", "0.5"]
 
 
@@ -353,6 +388,7 @@ def test_a_row_that_stands_still_is_never_better(lgr_v, verdict, share):
     job, cell = fake([row(LGR_v="1.6")], lgr_v=lgr_v)
     (entry,) = entries([job], {"fake": cell})
     assert comparison.marked(entry, "lgr_v", True) == verdict
+    assert (f"1 not judged (1 {comparison.STILL})" in comparison.headline([entry], True)) == (verdict == UNJUDGED)
     level, explained = comparison.explained(entry)
     assert (level, explained.split()[0]) == ("1.500", share)
 
@@ -380,7 +416,13 @@ def test_without_target_states_of_good_experts_nothing_is_claimed_of_them(target
     (entry,) = entries([job], {"fake": cell})
     assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
     assert comparison.marked(entry, "F", True) == EQUAL
-    assert "0 of 1 rows: 0 better, 0 equal, 0 worse; 1 not judged, 0 not run" in comparison.headline([entry], True)
+    why = (
+        "whose targets are states of experts most of which missed their velocity"
+        if targets["count"]
+        else "without target states"
+    )
+    counts = f"0 of 1 rows: 0 better, 0 equal, 0 worse; 1 not judged (1 {why}), 0 not run"
+    assert counts in comparison.headline([entry], True)
     assert bool(comparison.movement([entry], True).rows) == bool(targets["count"]), "ours it is, whatever they are"
 
 
@@ -686,7 +728,7 @@ def test_what_another_machine_trained_is_measured_without_its_engine(
 def test_what_an_experiment_leaves(finished):
     result = json.loads((finished / "result.json").read_text())
     assert result["command"] == "vgcrl reproduce discrete --quick"  # --minutes decides how far, not what
-    assert "smoke test of the pipeline, not comparable" in (finished / "report.html").read_text()
+    assert "A smoke test: fewer runs and steps" in (finished / "report.html").read_text()
     assert {"Beside the paper", "Learning curves, pointmass"} == set(result["figures"])
     for program in result["programs"].values():
         assert program["updates_per_step"] == 0.125

@@ -69,3 +69,10 @@ def test_a_report_of_several_runs_links_to_the_page_of_each(tmp_path):
         (tmp_path / name / "explore.html").touch()
         (section,) = watch(tmp_path / name, None, tmp_path / "one")
         assert (tmp_path / "one" / unquote(section.link)).resolve() == tmp_path / name / "explore.html"
+
+
+@pytest.mark.parametrize(("last", "shown"), [(400_000, ["0", "200k", "400k"]), (10**7, ["0", "5M", "10M"])])
+def test_steps_have_few_ticks_with_their_thousands_and_millions(last, shown):
+    (axis,) = curves([line(0, [0] * 4, [0] * 4), line(last, [1] * 4, [1] * 4)], ("F",)).axes
+    axis.figure.draw_without_rendering()
+    assert [x.get_text() for x in axis.get_xticklabels() if x.get_position()[0] <= last] == shown

@@ -23,8 +23,9 @@ from vgcrl.files import atomic_write, read_small
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
-from vgcrl.show.tables import Table, counted, number, with_interval
+from vgcrl.show.tables import Table, counted, least_to_most, with_interval
 from vgcrl.training import logs, run_folder, summary, trainer
+from vgcrl.training.config import Config
 from vgcrl.training.fields import flag, one_of, spoken
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -32,7 +33,17 @@ from vgcrl.training.resolve import resolve
 
 Facts = dict[str, Any]  # of a program: config, runs, steps, wall_seconds, hardware and more
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
+AGAINST = "holds, against the paper's table"  # whose numbers have the opposite sign
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
+BEHIND = "What stands behind each program"
+COUNTED = {  # of one claim, and of several
+    HOLDS: ("holds", "hold"),
+    AGAINST: ("holds against the paper's table", "hold against the paper's table"),
+    WEAKER: ("is weaker", "are weaker"),
+    NOT_SHOWN: ("is not shown", "are not shown"),
+    FAILS: ("does not hold", "do not hold"),
+    NOT_TESTED: ("is not tested", "are not tested"),
+}
 
 
 class PictureKind(NamedTuple):
@@ -106,6 +117,28 @@ class Experiment(NamedTuple):
     runs: Callable[[bool], dict[str, Options]]  # quick -> those of each program
     compare: Callable[[dict[str, Path]], Outcome]
     logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
+    paper: bool = False  # whether the paper claims it
+
+
+def stated(experiment: Any, quick: bool) -> str:
+    """The claim of an experiment or a grid, and whose it is; where it is quick, first what it lacks."""
+    whose = "The paper's claim" if experiment.paper else "Claim"
+    return (smoke(experiment.runs(False)) if quick else "") + f"{whose}: {experiment.claim}"
+
+
+def smoke(whole: dict[str, Options]) -> str:
+    configs = [resolve(options) for options in whole.values()]
+    size = f"{sum(c.runs for c in configs)} runs of {least_to_most([c.steps for c in configs])} steps"
+    return (
+        "A smoke test: fewer runs and steps, in some experiments smaller networks and shorter episodes too. It is not "
+        f"comparable with the paper, nor with the whole experiment, which has {size}. "
+    )
+
+
+def tally(verdicts: list[str]) -> str:
+    """How many claims hold, are weaker, and so on."""
+    counts = [(verdicts.count(kind), words) for kind, words in COUNTED.items() if kind in verdicts]
+    return f"{counted(len(verdicts), 'claim')}: {', '.join(f'{n} {words[n > 1]}' for n, words in counts)}."
 
 
 def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
@@ -222,6 +255,7 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
     ]
     sections = [
         Section(text=result["claim"], verdict=True),
+        *([Section(text=tally([c["verdict"] for c in result["claims"]]))] if rows else []),
         *([Section("Verdicts", table=Table(["claim", "verdict", "measured, 95 %", "paper"], rows))] if rows else []),
         *([Section(text=result["finding"])] if result["finding"] else []),
         *(Section(title, figure=text) for title, text in figures.items()),
@@ -247,6 +281,18 @@ def table_section(title: str, table: Table) -> Section:
 def text_table(columns: list[Any], rows: list[list[Any]]) -> Table:
     """As read from a file: every cell is text."""
     return Table([str(cell) for cell in columns], [[str(cell) for cell in row] for row in rows])
+
+
+def effort(programs: dict[str, Facts]) -> Table:
+    """What stands behind each program."""
+    rows = []
+    for name, facts in programs.items():
+        config = Config.from_json(json.dumps(facts["config"]))
+        swept = f" of {', '.join(config.swept).replace('_', ' ')}" if config.swept else ""
+        numbers = (config.seeds, f"{facts['steps']:,}", config.envs, f"{config.updates_per_step:g}")
+        rows.append([name, f"{len(config.settings)}{swept}", *map(str, numbers), f"{facts['wall_seconds'] / 60:.1f}"])
+    heads = ["program", "settings", "seeds of each", "steps", "environments", "updates per step", "minutes"]
+    return Table(heads, rows)
 
 
 def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
@@ -313,7 +359,10 @@ def conclude(
     }
     save(folder, result, outcome.figures)
     for claim in outcome.claims:
-        say(f"  {claim.verdict:>13}: {claim.sentence}: {number(claim.measured)} (paper: {claim.paper})")
+        measured = with_interval(claim.measured, claim.ci95)
+        say(f"  {claim.verdict:>13}: {claim.sentence}: {measured} (paper: {claim.paper})")
+    if outcome.claims:
+        say(tally([claim.verdict for claim in outcome.claims]))
     atomic_write(folder / "README.md", markdown(read_page(folder, link)))  # what a forge shows of the folder
     return write([read_page(folder)], folder / "report.html")
 
@@ -326,16 +375,18 @@ def reproduce(
     refused = [word for word in of_grids.words() if word.startswith("--")]
     if refused:
         raise UsageError(
-            f"{refused[0]} does not apply to {name}, whose runs are no grid of cells; valid with: discrete, continuous"
+            f"{refused[0]} does not apply to {name}, only to the tables of robots; valid with: discrete, continuous"
         )
     todo = tasks(name, experiment, ask, folder, say)
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"{name}: {experiment.claim}")
+    claim = stated(experiment, ask.quick)
+    say(f"{name}: {claim}")
     failed, stopped = carried_out(lambda: execute(todo, folder, say), folder, say)
     check_failed(failed, len(todo))
     if stopped or ask.program is not None:
         return Ending(None, stopped)
     runs = {key: folder / "runs" / key for key in experiment.runs(ask.quick)}
-    about = {"experiment": name, "title": experiment.title, "claim": experiment.claim, "command": command}
-    programs = {key: program_facts(run) for key, run in runs.items()}
-    return Ending(conclude(folder, about, experiment.compare(runs), programs, say))
+    about = {"experiment": name, "title": experiment.title, "claim": claim, "command": command}
+    programs, outcome = {key: program_facts(run) for key, run in runs.items()}, experiment.compare(runs)
+    outcome = outcome._replace(tables=outcome.tables | {BEHIND: effort(programs)})
+    return Ending(conclude(folder, about, outcome, programs, say))

@@ -52,7 +52,7 @@ KINDS = {
     "versions": dict,
 }
 CONFIGURED = ("env", "engine", "physics", "terminate", "envs", "horizon", "hidden", "batch", "steps", "seeds")
-CONFIGURED += ("updates_per_step", "posterior_learning_rate")
+CONFIGURED += ("updates_per_step", "posterior_learning_rate", "evaluate_episodes")
 SAME = ("method", "env", "goal_dim", "posterior")
 LARGE = 1e150  # what is larger has no square
 MEASURED = ("F", "lgr_z", "lgr_s", "lgr_v")

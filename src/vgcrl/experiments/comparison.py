@@ -1,29 +1,31 @@
 """Programs beside the paper: every published row, and the claims by paired seeds."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from vgcrl.experiments.base import NOT_TESTED, Claim, Outcome, judge
+from vgcrl.experiments.base import AGAINST, BEHIND, HOLDS, NOT_TESTED, Claim, Outcome, judge
 from vgcrl.experiments.cells import STEPS, Cell, Job, Row
 from vgcrl.experiments.drawings import curves, scatter
 from vgcrl.experiments.entries import COLUMNS, TECHNIQUES, Entry, entries, is_finished, of_bodies, technique
 from vgcrl.measure.statistics import interval, mean_over_rows
 from vgcrl.show.figures import LABELS
-from vgcrl.show.tables import Table, counted, with_interval
+from vgcrl.show.tables import Table, counted, least_to_most, with_interval
 
 BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN = "better", "equal", "worse", "not judged", "not run"
 SIGNS = {BETTER: " ▲", EQUAL: " =", WORSE: " ▼", UNJUDGED: "", NOT_RUN: ""}
 OURS = ("F_replay", "spread_v", "spread_x")  # what the paper does not have
-AIMED = ("lgr_s", "lgr_v")  # need target states
-LEGEND = "▲ better, = the paper's value is inside our 95 % interval, or as near as an episode can tell, ▼ worse"
+LEVELS = (
+    "The paper's target states are not published, so levels of LGR_v and LGR(s) do not compare with its own: LGR(s) is "
+    "not judged in any row; LGR_v is, but never in favour of skills that stand still."
+)
+STILL = "whose skills stand still though the paper's value is higher"
 NOISE = (
     "Intervals of verdicts are over seeds: the rows named share them, so their mean is taken for each seed first, and "
     "Student's interval is that of these means."
 )
-CHANGED = "▲ for the better, = the 95 % interval of the difference includes 0, or it is one episode's, ▼ for the worse"
 
 
 class PairedClaim(NamedTuple):
@@ -51,11 +53,39 @@ def mark(values: Any, paper: float | None, higher: bool, finest: float = 0.0) ->
 
 
 def marked(entry: Entry, metric: str, higher: bool) -> str:
-    """Without target states, or where most experts missed theirs, LGR(s) and LGR_v are not what the paper measured."""
-    if entry.cell and metric in AIMED and not (entry.targets["count"] and entry.targets["missed"] <= 0.5):
+    """Of LGR(s) nothing, since its level depends on the targets most; of LGR_v nothing in favour of a pose."""
+    if entry.cell and (metric == "lgr_s" or (metric == "lgr_v" and untargeted(entry))):
         return UNJUDGED
     found = mark(entry.values(metric), entry.paper(metric), rises(metric, higher), finest(entry, metric, higher))
     return UNJUDGED if found == BETTER and metric == "lgr_v" and stands_still(entry) else found
+
+
+def untargeted(entry: Entry) -> str:
+    """Why its targets are not what the paper means by them, if so."""
+    if not entry.targets["count"]:
+        return "without target states"
+    return "whose targets are states of experts most of which missed their velocity" * (entry.targets["missed"] > 0.5)
+
+
+def unjudged(entry: Entry) -> str:
+    """Why its LGR_v is not judged, where it is not."""
+    return untargeted(entry) or ("of one seed" if len(entry.seeds) == 1 else STILL)
+
+
+def signs(rows: list[Entry], higher: bool) -> str:
+    """What those beside numbers mean."""
+    near = f" or, of LGR(z), at most one episode of {looked_at(rows)} from our mean" if higher else ""
+    return f"▲ better, = the paper's value is inside our 95 % interval{near}, ▼ worse, no sign: not judged"
+
+
+def signs_of_change(rows: list[Entry], higher: bool) -> str:
+    near = f" or, of LGR(z), its mean is at most one episode of {looked_at(rows)}" if higher else ""
+    return f"▲ for the better, = the 95 % interval of the difference includes 0{near}, ▼ for the worse"
+
+
+def looked_at(rows: list[Entry]) -> str:
+    """Episodes of a seed in the last evaluation."""
+    return least_to_most([e.cell["episodes"] for e in rows if e.cell])
 
 
 def still(entry: Entry) -> float | None:
@@ -210,7 +240,9 @@ def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
         return Claim(f"{contrast.sentence} [the rows have no seed in common]", NOT_TESTED, None, None, paper)
     full = max(change, 0.0) / 2 if up else min(change, 0.0) / 2
     sentence = f"{contrast.sentence} [so far]" if any(a.unfinished for a, _ in both) else contrast.sentence
-    return Claim(sentence, *judge(gains, least=0, full=full, higher=up), paper=paper)
+    found, *numbers = judge(gains, least=0, full=full, higher=up)
+    opposite = change < 0 if up else change > 0
+    return Claim(sentence, AGAINST if found == HOLDS and opposite else found, *numbers, paper=paper)
 
 
 def knows(score: float, higher: bool) -> bool:
@@ -265,7 +297,7 @@ def slower(rows: list[Entry], higher: bool) -> str:
             names.append(env)
     reported = (
         f"{', '.join(names)}: where the paper's q hardly knows the goal, its LGR_v is still less than half that of "
-        "standing still on our targets; so its targets were probably slower, and levels of LGR_v do not compare."
+        "standing still on our targets; so its targets were probably slower."
     )
     return reported if names else ""
 
@@ -273,10 +305,12 @@ def slower(rows: list[Entry], higher: bool) -> str:
 def headline(rows: list[Entry], higher: bool) -> str:
     count = Counter(marked(entry, "lgr_v", higher) for entry in rows)
     judged = sum(count[kind] for kind in (BETTER, EQUAL, WORSE))
-    unjudged = f"{count[UNJUDGED]} not judged, " if count[UNJUDGED] else ""
+    why = Counter(unjudged(entry) for entry in rows if marked(entry, "lgr_v", higher) == UNJUDGED)
+    reasons = "; ".join(f"{n} {reason}" for reason, n in why.items())
+    left_out = f"{count[UNJUDGED]} not judged ({reasons}), " if why else ""
     return (
         f"LGR_v against the paper's in {judged} of {len(rows)} rows: {count[BETTER]} better, {count[EQUAL]} equal, "
-        f"{count[WORSE]} worse; {unjudged}{count[NOT_RUN]} not run."
+        f"{count[WORSE]} worse; {left_out}{count[NOT_RUN]} not run. {LEVELS}"
     )
 
 
@@ -291,16 +325,12 @@ def extent(jobs: list[Job], cells: dict[str, Cell]) -> str:
     )
 
 
-def least_to_most(values: Sequence[float], form: str = ",") -> str:
-    return " to ".join(f"{x:{form}}" for x in sorted({min(values), max(values)}))
-
-
 def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[PairedClaim, ...], higher: bool) -> Outcome:
     rows = entries(jobs, cells)
     table, aside = [e for e in rows if "aside" not in e.row], [e for e in rows if "aside" in e.row]
     bodies = of_bodies(table)
     tables = {"Rows against the paper": summary(table, higher), "Do skills move?": movement(table, higher)}
-    tables |= {f"{env} beside the paper: {LEGEND}": beside(each, higher) for env, each in bodies.items()}
+    tables |= {f"{env} beside the paper: {signs(rows, higher)}": beside(each, higher) for env, each in bodies.items()}
     figures = {}
     if any(e.cell for e in table):
         figures["Beside the paper"] = scatter(table, higher)
@@ -314,8 +344,9 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[PairedClai
             figures[title] = curves(each)
     for knob, name in TECHNIQUES.items():
         if any(knob in contrast.knobs for contrast in contrasts):
-            tables[f"What {name} changes, by paired seeds: {CHANGED}"] = changes(knob, rows, higher)
-    tables["What stands behind each program"] = effort(jobs, cells)
+            title = f"What {name} changes, by paired seeds: {signs_of_change(rows, higher)}"
+            tables[title] = changes(knob, rows, higher)
+    tables[BEHIND] = effort(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
     reported = (headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)
     finding = " ".join(filter(None, reported))

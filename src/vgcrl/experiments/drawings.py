@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
 from vgcrl.experiments.entries import Entry, technique
 from vgcrl.show.figures import LABELS
-from vgcrl.show.subplots import subplots
+from vgcrl.show.subplots import mark_steps, subplots
+from vgcrl.show.tables import least_to_most
 
 COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 
@@ -41,20 +41,34 @@ def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v",
                 if entry.row["goal_dim"] == size:
                     draw_curve(axis, entry, metric, hues[entry.row["posterior"], entry.row["sn"]])
             axis.set_title(f"{LABELS[metric]}, |G| = {size}", fontsize=9)
-            axis.xaxis.set_major_formatter(EngFormatter())
+            mark_steps(axis)
             axis.grid(alpha=0.3)
             axis.tick_params(labelsize=8)
-    for mark, what in (("x", "paper"), ("+", "paper, with P-HER")):
+    for mark, what in (("x", "paper"), ("+", "paper, with P-HER")) if any(e.published for e in rows) else ():
         axes[0, 0].plot([], [], mark, color="0.4", label=what)
     handles = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
+    figure.supxlabel("environment steps", fontsize=9)
+    figure.suptitle(while_training(rows), fontsize=9)
     return figure
+
+
+def while_training(rows: list[Entry]) -> str:
+    """What lines and bands are, and why they do not end at the numbers of the tables."""
+    cells = [entry.cell for entry in rows if entry.cell]
+    few = least_to_most([cell["config"]["evaluate_episodes"] for cell in cells])
+    many = least_to_most([cell["episodes"] for cell in cells])
+    return (
+        "Line: mean over seeds; band: from the lowest seed to the highest.\n"
+        f"A point is of {few} episodes and at most as many targets while training.\n"
+        f"The tables are of {many} episodes and all targets after it, and so differ from the last point."
+    )
 
 
 def scatter(rows: list[Entry], higher: bool) -> Figure:
     """Ours against the paper's, a point per row."""
     panels = (("lgr_v", False, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
-    figure, axes = subplots(1, 2, figsize=(8.5, 4))
+    figure, axes = subplots(1, 2, figsize=(9.8, 4))
     bodies = list(dict.fromkeys(entry.row["env"] for entry in rows if len(entry.values("lgr_z"))))
     for axis, (metric, logarithmic, up) in zip(axes, panels, strict=True):
         for entry in rows:
@@ -81,7 +95,8 @@ def scatter(rows: list[Entry], higher: bool) -> Figure:
         axes[0].plot([], [], "o", color=COLOURS[1 + i], label=body)
     axes[0].plot([], [], "o", color="0.4", label="with P-HER")
     axes[0].plot([], [], "o", color="0.4", mfc="white", label="without")
+    axes[0].plot([], [], color="0.4", linewidth=1, label="lowest to\nhighest seed")
     if any(entry.unfinished for entry in rows):
         axes[0].plot([], [], "^", color="0.4", mfc="white", label="unfinished")
-    axes[0].legend(fontsize=8)
+    figure.legend(loc="outside right upper", fontsize=8)
     return figure

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
-from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, started, train
+from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, started, stated, train
 from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_path
 from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
@@ -59,10 +59,6 @@ SCALES = (
     "engine",
     "physics",
 )  # may be asked for
-SMOKE = (
-    "A smoke test of the pipeline, not comparable with the paper: few steps, networks of 64×64, episodes of 200 steps. "
-    "What the whole experiment tests: "
-)
 
 
 class ExtraRun(NamedTuple):
@@ -84,6 +80,7 @@ class Grid(NamedTuple):
     contrasts: tuple[PairedClaim, ...]
     asides: tuple[ExtraRun, ...] = ()
     rate: float = RATE  # of q, in whole runs
+    paper: bool = True  # claims it
 
     def runs(self, quick: bool) -> dict[str, Options]:
         return {job.name: job.options for job in jobs(self, Request(quick))}
@@ -272,7 +269,7 @@ def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Request, 
     if not found:
         return None
     outcome = comparison.compare(every, found, grid.contrasts, grid.higher)
-    claim, programs = SMOKE * ask.quick + grid.claim, {key: facts(cell) for key, cell in found.items()}
+    claim, programs = stated(grid, ask.quick), {key: facts(cell) for key, cell in found.items()}
     reported = "; ".join(commands(name, grid, every, found, ask.quick)) or command
     about = {"experiment": name, "title": grid.title, "claim": claim, "command": reported}
     say(outcome.finding)
@@ -305,7 +302,7 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, s
         raise UsageError(f"--report finds no program in {folder / 'cells'}; valid: --out DIR where some were trained")
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
-    say(f"{name}: {grid.claim}")
+    say(f"{name}: {stated(grid, ask.quick)}")
 
     def train_all() -> list[str]:
         if ask.program is None and not ask.report:

@@ -18,7 +18,7 @@ from vgcrl.measure.statistics import interval
 from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Discrete, Visited
 from vgcrl.show.figures import LABELS
-from vgcrl.show.subplots import subplots
+from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.components import KAPPA, goal_space
@@ -73,29 +73,37 @@ def claim(run: Path) -> Claim:
     gain = [after["F"] - before["F"] for before, after in zip(first["seeds"], last["seeds"], strict=True)]
     top = best_f(config)
     full, why = (0.5 * (top - first["mean"]["F"]), "half of what is possible") if top is not None else (0.5, "0.5 nats")
-    sentence = f"{config.env}: {config.method} reaches its own goals above chance (gain in F; {why})"
+    sentence = f"{config.env}: {config.method} raises its own F (gain; holds only if at least {why})"
     return Claim(sentence, *judge(gain, least=0, full=full))
 
 
 def curves(found: dict[str, Path]) -> Figure:
-    """F over training, on a scale from chance to the best where that is known."""
+    """F over training; 0 is the F of a q that knows nothing."""
     columns = 4
     lines = -(-len(found) // columns)
-    figure, axes = subplots(lines, columns, figsize=(11, 2.2 * lines))
+    figure, axes = subplots(lines, columns, figsize=(11, 0.7 + 2.2 * lines))
     for axis in np.ravel(axes)[len(found) :]:
         axis.axis("off")
     for axis, run in zip(np.ravel(axes), found.values(), strict=False):
         config = run_folder.read_config(run)
         steps, values = curve(run, lambda r: r["F"])
         low, high = np.array([interval(v) or [math.nan] * 2 for v in values]).T
-        axis.plot(steps, values.mean(axis=1))
-        axis.fill_between(steps, low, high, alpha=0.2, linewidth=0)
-        axis.axhline(0, color="grey", linewidth=0.8)
+        axis.plot(steps, values.mean(axis=1), label="mean over seeds")
+        axis.fill_between(steps, low, high, alpha=0.2, linewidth=0, label="its 95 % interval")
+        axis.axhline(0, color="grey", linewidth=0.8, label="a q that knows nothing")
         top = best_f(config)
         if top is not None:
-            axis.axhline(top, color="tab:green", linewidth=0.8, linestyle="--")
+            axis.axhline(
+                top, color="tab:green", linewidth=0.8, linestyle="--", label="the largest F, where it is known"
+            )
         axis.set_title(f"{config.method}, {config.env}", fontsize=9)
-        axis.set_ylim(bottom=max(-2.0, float(values.min()) - 0.1))
+        mark_steps(axis)
+    handles = {
+        text: line for axis in np.ravel(axes) for line, text in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
+    figure.supxlabel("environment steps", fontsize=9)
+    figure.supylabel("F, nats", fontsize=9)
     return figure
 
 
@@ -113,7 +121,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "Every method, one yardstick",
-    "Every row of Table 1, and DADS, runs through one learner and reaches its own goals above chance.",
+    "Every row of Table 1, and DADS, runs through one learner and raises its own F.",
     runs,
     compare,
     logs=True,

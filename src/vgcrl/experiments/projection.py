@@ -48,37 +48,42 @@ def marginal_distances(folder: Path) -> list[float]:
     return [float(np.mean([stats.kstest(x, prior).statistic for x in z.T])) for z in each]
 
 
-def spaces_figure(run_folder: Path, count: int = 2) -> Figure:
-    """The arena, what is observed of it, and the goal space recovered, with two trajectories."""
+def spaces_figure(run_folder: Path) -> Figure:
     program, runs = restored(run_folder)
     learned = last_rows(run_folder)[0]["posterior"]
-    a, w = np.array(learned["A"]), np.array(learned["projection"])
-    z, path = map(np.asarray, jax.jit(lambda: paths(program, member(runs, 0), count))())
+    z, path = map(np.asarray, jax.jit(lambda: paths(program, member(runs, 0), 2))())
+    return draw_spaces(np.array(learned["A"]), np.array(learned["projection"]), z, path)
+
+
+def draw_spaces(a: np.ndarray, w: np.ndarray, z: np.ndarray, path: np.ndarray) -> Figure:
+    """The arena, what is observed of it, and the goal space recovered; with a trajectory for each of two goals."""
     places = path @ np.linalg.pinv(w).T
     goal_places = z @ np.linalg.pinv(a @ w).T
     line = np.linspace(-ARENA, ARENA, 13)
     grid = np.stack(np.meshgrid(line, line), axis=-1)
-    figure, axes = subplots(1, 3, figsize=(10, 3.4))
+    figure, axes = subplots(1, 3, figsize=(10, 4))
     panels = (
-        ("arena: state s", lambda s: s),
-        (
-            f"observation o = W s, W is {w.shape[0]}×2" + (" (first two)" if len(w) > 2 else ""),
-            lambda s: (s @ w.T)[..., :2],
-        ),
-        ("recovered goal space: z = A o", lambda s: s @ (a @ w).T),
+        ("arena: state s", lambda s: s, "s"),
+        (f"observation o = W s, W is {w.shape[0]}×2", lambda s: (s @ w.T)[..., :2], "o"),
+        ("recovered goal space: z = A o", lambda s: s @ (a @ w).T, "z"),
     )
-    for axis, (title, view) in zip(axes, panels, strict=True):
+    for axis, (title, view, name) in zip(axes, panels, strict=True):
         seen = view(grid)
         for lines in (seen, seen.swapaxes(0, 1)):
             axis.plot(lines[..., 0], lines[..., 1], color="0.8", linewidth=0.8)
-        for g, colour in enumerate(("tab:orange", "tab:green")[:count]):
+        for g, colour in enumerate(("tab:orange", "tab:green")):
             trajectory, goal = view(places[:, g]), view(goal_places[g])
-            axis.plot(*trajectory.T, color=colour, linewidth=1.5)
-            axis.plot(*trajectory[0], "o", color="tab:blue")
-            axis.plot(*goal, "x", color=colour, markersize=10, markeredgewidth=3)
+            axis.plot(*trajectory.T, color=colour, linewidth=1.5, label=f"episode {g + 1}")
+            axis.plot(*trajectory[0], "o", color="tab:blue", label="start")
+            axis.plot(*goal, "x", color=colour, markersize=10, markeredgewidth=3, label=f"goal of episode {g + 1}")
+        axis.set(xlabel=f"{name}1", ylabel=f"{name}2")
         axis.set_title(title, fontsize=10)
-        axis.set_aspect("equal")
-    axes[2].add_patch(Rectangle((-1, -1), 2, 2, fill=False, linestyle="--"))
+        axis.set_box_aspect(1)
+    for axis in axes[::2]:
+        axis.set_aspect("equal", adjustable="datalim")
+    axes[2].add_patch(Rectangle((-1, -1), 2, 2, fill=False, linestyle="--", label="prior of goals"))
+    handles = dict(zip(*reversed(axes[2].get_legend_handles_labels()), strict=True))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6, fontsize=8)
     return figure
 
 
@@ -116,4 +121,5 @@ EXPERIMENT = Experiment(
     "linGCRL recovers the intrinsic dimensions behind an unknown projection, up to rotation, reflection and scale.",
     runs,
     compare,
+    paper=True,
 )

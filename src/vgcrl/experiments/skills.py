@@ -93,7 +93,7 @@ def claims(env: str, group: dict[str, Path]) -> list[Claim]:
     """Each method that asks for motion, against DIAYN, seed by seed."""
     poses, out = covered(group["diayn"]), []
     for name in (name for name in MOVES if name in group):
-        sentence = f"{env}: {name} covers more than DIAYN (cells of 1 m; full: ten times as many)"
+        sentence = f"{env}: {name} covers more than DIAYN (difference in cells of 1 m; holds only if ten times as many)"
         verdict = judge(covered(group[name]) - poses, least=0, full=9 * float(poses.mean()))
         out.append(Claim(sentence, *verdict, PUBLISHED.get(env, "–")))
     return out

@@ -63,7 +63,8 @@ def boundary_figure(run: Path) -> Figure:
     figure, axes = subplots(1, 2, figsize=(7, 3.6))
     for axis, bound in zip(axes, (0.0, CHOSEN), strict=True):
         draw_labels(axis, program, member(runs, config.spectral_norm.index(bound) * config.seeds), 201)
-        axis.set_title(f"SN, bound {bound:g}" if bound else "without SN")
+        axis.set(title=f"SN, bound {bound:g}" if bound else "without SN", xlabel="x", ylabel="y")
+    figure.suptitle(f"The likeliest of {config.goal_dim} skills at each place, by q of seed {config.seed}", fontsize=10)
     return figure
 
 
@@ -77,7 +78,8 @@ def sweep_figure(results: dict[str, Measures], bounds: Bounds) -> Figure:
             axis.errorbar(range(len(bounds)), x.mean(axis=1), yerr=half, marker="o", capsize=3, label=k)
         axis.set_xticks(range(len(bounds)), ["off" if b == 0 else f"{b:g}" for b in bounds])
         axis.set(title=title, xlabel="bound")
-    axes[0].legend()
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside right upper", title="mean, 95 % interval", title_fontsize=8, fontsize=9)
     return figure
 
 
@@ -154,7 +156,7 @@ def compare(found: dict[str, Path]) -> Outcome:
         rows += table_rows(f"|G| = {k}", results[f"G{k}"], bounds, paper)
     rows += table_rows("|G| = 20, 16 environments", results[VECTORISED], bounds, {})
     columns = ["", "F", "E[log q]", "paper's F", "LGR(z)", "paper's", "LGR(s)", "label changes"]
-    sweep = {f"|G| = {k}": results[f"G{k}"] for k in sizes} | {"20, 16 envs": results[VECTORISED]}
+    sweep = {f"|G| = {k}": results[f"G{k}"] for k in sizes} | {"|G| = 20,\n16 envs": results[VECTORISED]}
     figures = {"Decision boundary": boundary_figure(found["G20"]), "Sweep of bounds": sweep_figure(sweep, bounds)}
     return Outcome(
         claims,
@@ -169,4 +171,5 @@ EXPERIMENT = Experiment(
     "Bounding the layers of q makes its decision boundary smoother, and at moderate |G| improves F and LGR(z).",
     runs,
     compare,
+    paper=True,
 )

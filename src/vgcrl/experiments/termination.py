@@ -71,7 +71,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "Should an episode end when the robot is unhealthy?",
-    "Are ten skills better without early ends, which is the default?",
+    "Ten skills are better without early ends, which is the default.",
     runs,
     compare,
     logs=True,

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 from scipy import stats
 
 from vgcrl.envs.pointmass import paper_wind
 from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
 from vgcrl.measure.statistics import interval
-from vgcrl.show.subplots import subplots
+from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import run_folder
 from vgcrl.training.options import Options
@@ -64,7 +63,8 @@ def sigma_figure(found: dict[str, Path]) -> Figure:
         axis.bar(range(sigma.shape[1]), sigma.mean(axis=0), yerr=half, color="tab:blue", alpha=0.8, capsize=3)
         wind = paper_wind(sigma.shape[1])
         axis.set_xticks(range(len(wind)), [f"{w:g}" for w in wind])
-        axis.set(title=f"{name}: learned σ", xlabel="range of the wind on each dimension")
+        axis.set(title=f"{name}, mean and 95 % interval", xlabel="range of the wind on each dimension")
+        axis.set_ylabel("learned σ")
     return figure
 
 
@@ -77,10 +77,11 @@ def error_figure(run: Path) -> Figure:
             low, high = np.array([interval(v) for v in values]).T
             axis.plot(steps, values.mean(axis=1), color=colour, label=label)
             axis.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
-        axis.xaxis.set_major_formatter(EngFormatter())
-        axis.set(title=f"{dims}-D, {what} dimension ({dim})", xlabel="environment steps", ylabel="squared error")
+        mark_steps(axis)
+        axis.set(title=f"{dims}d, {what} dimension ({dim})", xlabel="environment steps", ylabel="squared error")
         axis.set_ylim(bottom=0)
-        axis.legend()
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside right upper", title="mean and 95 % interval", title_fontsize=8)
     return figure
 
 
@@ -90,11 +91,11 @@ def compare(found: dict[str, Path]) -> Outcome:
     ranks = [stats.spearmanr(paper_wind(ten.shape[1]), s).statistic for s in ten]
     claims = [
         Claim(
-            "2-D: σ is larger on the windy dimension (ratio windy/calm)",
+            "2d: σ is larger on the windy dimension (ratio windy/calm)",
             *judge(two[:, 1] / two[:, 0], least=1, full=paper_ratio / 2),
             paper=f"{paper_ratio:.1f}",
         ),
-        Claim("10-D: σ grows with the wind (rank correlation)", *judge(ranks, least=0.5, full=0.9)),
+        Claim("10d: σ grows with the wind (rank correlation)", *judge(ranks, least=0.5, full=0.9)),
     ]
     for name, run in found.items():
         ours, baseline = area(run, 0)
@@ -107,7 +108,7 @@ def compare(found: dict[str, Path]) -> Outcome:
         )
     rows = [
         [
-            f"{s.shape[1]}-D, wind {w:g}",
+            f"{s.shape[1]}d, wind {w:g}",
             with_interval(column.mean(), interval(column)),
             paper,
         ]
@@ -126,4 +127,5 @@ EXPERIMENT = Experiment(
     "aGCRL learns a large variance where it has no control, and so reaches goals where it has sooner than GCRL.",
     runs,
     compare,
+    paper=True,
 )

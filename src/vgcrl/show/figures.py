@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter, LogLocator
 
 from vgcrl.objective.goals import Discrete
 from vgcrl.show.acting import some_goals
-from vgcrl.show.subplots import subplots
+from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS
 from vgcrl.training.program import Program, RunState
 
@@ -54,7 +54,7 @@ def curves(
                 axis.plot(steps, group.mean(axis=1), ":", color=f"C{i}", linewidth=1.5)
         if known and name in known:
             draw_scale(axis, known[name])
-        axis.xaxis.set_major_formatter(EngFormatter())
+        mark_steps(axis)
         axis.set(title=LABELS[name], xlabel="environment steps")
         axis.grid(alpha=0.3)
     if len(settings) > 1:

@@ -1,5 +1,6 @@
 """Numbers as a reader sees them: with their intervals, in rows."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vgcrl.training import summary
@@ -9,7 +10,7 @@ LABELS = {
     "F": "F",
     "lgr_z": "LGR(z)",
     "lgr_s": "LGR(s)",
-    "lgr_v": "LGR_v(s)",
+    "lgr_v": "LGR_v",
     "spread_v": "velocity spread, m/s",
     "spread_x": "spread of distance, m",
     "log_q": "E[log q]",
@@ -43,6 +44,10 @@ def number(x: float | None) -> str:
 
 def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def least_to_most(values: Sequence[float], form: str = ",") -> str:
+    return " to ".join(f"{x:{form}}" for x in sorted({min(values), max(values)}))
 
 
 def with_interval(mean: float | None, ci: list[float] | None) -> str:
