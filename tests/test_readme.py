@@ -58,7 +58,7 @@ def test_what_is_said_of_the_locomotion_tables():
     counts = {
         name: dict(zip((row[0] for row in rows), rows, strict=True)) for name, rows in against_the_paper().items()
     }
-    better, equal, worse = (sum(int(each["LGR_v(s)"][i]) for each in counts.values()) for i in (1, 2, 3))
+    better, equal, worse = (sum(int(each["LGR_v"][i]) for each in counts.values()) for i in (1, 2, 3))
     assert f"worse than the paper's in {worse} of the {better + equal + worse} rows that are judged" in words
     (b, e, w), goals = ([sum(int(each[m][i]) for each in counts.values()) for i in (1, 2, 3)] for m in ("F", "LGR(z)"))
     assert f"F is better than the paper's in {b} of them, worse in {w}, and in {e} the paper's value is inside" in words
