@@ -249,6 +249,11 @@ for name, seen, acted in (
     ("Still", BOX, spaces.Box(-1, 1, (0,))),
     ("Flat", spaces.Box(np.array([0, 0, -1]), np.array([1, 0, 1])), BOX),
     ("Words", spaces.Sequence(BOX), BOX),
+    ("Nowhere", None, BOX),
+    ("Count", 5, BOX),
+    ("Empty", spaces.Dict(), BOX),
+    ("Hollow", spaces.Dict(place=BOX, rest=spaces.Tuple(())), BOX),
+    ("Idle", BOX, None),
     ("Picture", spaces.Dict(place=BOX, view=spaces.Box(0, 255, (8, 9, 3), np.uint8)), BOX),
 ):
     kwargs = {"observation_space": seen, "action_space": acted}

@@ -214,8 +214,9 @@ def test_lgr_refuses_what_means_nothing():
     def score(policy=controller, **options):
         return vgcrl.lgr(policy, lambda s: s[:2], "pointmass", targets, **options)
 
-    with pytest.raises(ValueError, match="dims are empty"):
-        score(dims=())
+    for wrong in ((), [0.5], 2, ["x"]):
+        with pytest.raises(vgcrl.UsageError, match=r"dims .* are not valid; valid: whole numbers, at least one"):
+            score(dims=wrong)
     with pytest.raises(ValueError, match=r"dims \[5\] are not all of an observation's 4"):
         score(dims=[5])
     with pytest.raises(ValueError, match="max_steps 0 is not valid; valid: a whole number of at least 1"):

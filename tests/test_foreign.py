@@ -291,11 +291,115 @@ def test_an_end_of_an_episode_is_true_or_false(terminated, truncated, monkeypatc
         ("Quitter", ["cannot be built: SystemExit: 7"]),
         ("Bare", ["cannot be built: AttributeError", "observation_space"]),
         ("Still", ["actions without dimensions", "valid: at least one"]),
+        ("Nowhere", ["observations that are None, which is no space", "valid: a space of gymnasium's"]),
+        ("Count", ["observations that are 5, which is no space"]),
+        ("Empty", ["observations that are Dict(), of which a part is empty"]),
+        ("Hollow", ["of which a part is empty"]),
+        ("Idle", ["actions in None", "valid: Box or Discrete"]),
     ],
 )
 def test_refusals(name, words):
     name = f"foreign_envs:{name}-v0"
     one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0), f"--env {name} ", *words)
+
+
+@pytest.mark.parametrize("space", [None, 5])
+def test_a_score_in_an_environment_without_a_space_is_refused(space):
+    env = SimpleNamespace(observation_space=space, action_space=gymnasium.spaces.Box(-1, 1, (2,)))
+    one_line(lambda: vgcrl.lgr(np.zeros_like, np.zeros_like, env, [[0.0]], max_steps=2), f"observations are in {space}")
+
+
+class Growing(gymnasium.Env):
+    """Every instance from the second or so on has more to see, or to do, than those before."""
+
+    made = 0
+
+    def __init__(self, grows="observations", after=1):
+        Growing.made += 1
+        more = Growing.made > after
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (3 + (more and grows == "observations"),))
+        self.action_space = gymnasium.spaces.Discrete(2 + (more and grows == "actions"))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(self.observation_space.shape, np.float32), {}
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+@pytest.mark.parametrize(("grows", "told"), [("observations", "an observation"), ("actions", "an action")])
+def test_instances_that_are_not_alike_are_refused(grows, told, after, monkeypatch, tmp_path, capsys):
+    """Also where all of those that train are, and only what was described first is not."""
+    monkeypatch.setattr(Growing, "made", 0)
+    words = ["train", "--env", "test_foreign:Growing", "--env-arg", f"grows={grows}", "--env-arg", f"after={after}"]
+    assert main([*words, "--out", str(tmp_path / "run"), *flags(horizon=6)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"vgcrl: test_foreign:Growing: {told} of one instance has ")
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_worker_tells_of_instances_that_are_not_alike(monkeypatch):
+    name, options = "test_foreign:Growing", ("after=0",)
+    monkeypatch.setattr(Growing, "__init__", lambda self, after: vars(self).update(FEW))
+    one_line(
+        lambda: Foreign(name, 1, 1, horizon=6, workers=1, env_arg=options).reset(KEYS[:1]),
+        f"{name}: an observation of one instance has 3 numbers, of another 4; valid: as many in all",
+    )
+
+
+FEW = {"observation_space": gymnasium.spaces.Box(-1, 1, (3,)), "action_space": gymnasium.spaces.Discrete(2)}
+
+
+def test_an_observation_of_complex_numbers_is_not_halved(monkeypatch):
+    import foreign_envs
+
+    worlds = echo()
+    monkeypatch.setattr(foreign_envs.Echo, "reset", lambda self, seed, options: (np.zeros((2, 3), complex), {}))
+    with pytest.raises(Broken, match=r"Echo-v0: ValueError: the observation .* is not in its space"):
+        worlds.reset(KEYS)
+    worlds.close()
+
+
+class Stop(BaseException):
+    """No Exception."""
+
+
+@pytest.mark.parametrize(
+    "raised", [Stop("b"), GeneratorExit("g"), KeyboardInterrupt("k"), StopIteration("s")], ids=repr
+)
+def test_whatever_an_environment_raises_is_one_line(raised, monkeypatch, tmp_path, capsys):
+    """What it does in a step is no Ctrl-C either."""
+    import foreign_envs
+
+    def fail(self, action):
+        raise raised
+
+    monkeypatch.setattr(foreign_envs.Lame, "step", fail)
+    out = tmp_path / "run"
+    assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(out), *flags(horizon=6)]) == 2
+    kind = type(raised).__name__
+    assert capsys.readouterr().err.splitlines()[1].startswith(f"vgcrl: foreign_envs:Lame-v0: {kind}: {raised} at ")
+    assert {path.name for path in out.iterdir()} == {".lock", "error.txt"}
+
+
+@pytest.mark.parametrize("method", ["__init__", "reset", "close"])
+def test_whatever_an_environment_raises_elsewhere_is_one_line(method, monkeypatch):
+    import foreign_envs
+
+    def fail(self, **_):
+        raise Stop("b")
+
+    monkeypatch.setattr(foreign_envs.Reach, method, fail)
+    foreign = lambda: Foreign("foreign_envs:Reach-v0", 1, 1, horizon=6, workers=0).close()  # noqa: E731
+    foreign() if method == "close" else one_line(foreign, "foreign_envs:Reach-v0 cannot be ", ": Stop: b at ")
+
+
+def test_an_environment_that_goes_elsewhere_leaves_paths_where_they_were(monkeypatch, tmp_path):
+    import foreign_envs
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(foreign_envs.Table, "__init__", lambda self: os.chdir("/"))
+    Foreign("foreign_envs:Table-v0", 1, 1, horizon=6, workers=0).close()
+    assert Path.cwd() == tmp_path
 
 
 def test_a_fault_in_an_installed_package_is_told_with_its_place(tmp_path, monkeypatch):

@@ -5,9 +5,11 @@ import json
 import subprocess
 import sys
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import foreign_envs
 from test_foreign import KEYS, one_line
@@ -245,3 +247,39 @@ class Stuck(foreign_envs.Reach):
 def test_one_that_cannot_be_reset_is_told_of(does, words):
     name, env_arg = "test_goal_envs:Stuck", (f"does={does}",)
     one_line(lambda: Foreign(name, 1, 1, horizon=6, workers=0, env_arg=env_arg), f"--env {name}", *words)
+
+
+class Rooms(gymnasium.Env):
+    """Goals are rooms, of which an action chooses the next."""
+
+    room = spaces.Discrete(4)
+    observation_space = spaces.Dict(observation=spaces.Discrete(2), achieved_goal=room, desired_goal=room)
+    action_space = spaces.Discrete(4)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.desired = self.np_random.integers(4)
+        return self._see(0), {}
+
+    def _see(self, room):
+        return {"observation": 1, "achieved_goal": room, "desired_goal": self.desired}
+
+    def step(self, action):
+        return self._see(action), 0.0, False, False, {}
+
+    def compute_reward(self, achieved, desired, info):
+        return float(achieved == desired)
+
+
+def test_goals_may_be_choices():
+    """Both of them are seen as one number for each choice."""
+    worlds = Foreign("test_goal_envs:Rooms", 1, 3, horizon=6, workers=0)
+    assert (worlds.spec.obs_dim, worlds.spec.goal) == (6, (2, 3, 4, 5))
+    worlds.reset(KEYS[:1])
+    goals = worlds.desired()
+    assert goals.shape == (1, 3, 4)
+    assert goals.sum() == 3
+    seen = worlds.step(goals, KEYS[:1], 0).next_obs
+    np.testing.assert_array_equal(seen[..., 2:], goals)
+    assert worlds.succeeded().tolist() == [[1, 1, 1]]
+    worlds.close()

@@ -8,7 +8,9 @@ and a fresh random start where an episode ended, to be traced into one program w
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from vgcrl.errors import Broken
+from vgcrl.errors import Broken, UsageError
 from vgcrl.objective.types import EnvSpec, Step
 
 # Of a traceback, code that is not the user's: of installed packages, Python's, ours, and what has no file.
@@ -88,6 +90,30 @@ def broken(name: str, error: BaseException) -> Broken:
     out = Broken(f"{name}: {told(error)}{place_of(error)}")
     out.traceback = "".join(traceback.format_exception(error))
     return out
+
+
+@contextmanager
+def at_fault(tell: Callable[[BaseException], UsageError]) -> Generator[None]:
+    """Around the user's code: whatever it raises is told in one line, but for Ctrl-C, and for what is one already."""
+    try:
+        yield
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise tell(error) from error
+
+
+def close(env: Any) -> None:
+    """Whatever it raises: nothing depends on it any more."""
+    with suppress(Broken), at_fault(partial(broken, "")):
+        env.close()
+
+
+def check_alike(name: str, first: tuple[int, int], found: tuple[int, int]) -> None:
+    """That environments of one name have as many numbers in an observation and in an action, each as (2,)."""
+    for what, one, other in zip(("an observation", "an action"), first, found, strict=True):
+        if one != other:
+            raise Broken(f"{name}: {what} of one instance has {one} numbers, of another {other}; valid: as many in all")
 
 
 def generator(key: np.ndarray, clock: int) -> np.random.Generator:

@@ -1,5 +1,6 @@
 """What a goal environment says of its own goals: which it asks for, and whether they are reached."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 RESETS = 100  # after which the range of the goals that are asked for is known
 
 
-def desired_range(env: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest desired goals of many starts."""
-    goals = [np.ravel(env.reset(seed=seed)[0]["desired_goal"]) for seed in range(RESETS)]
+def desired_range(env: Any, desired: Callable[[Any], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest desired goals of many starts; `desired` finds them in an observation."""
+    goals = [desired(env.reset(seed=seed)[0]) for seed in range(RESETS)]
     return np.min(goals, axis=0), np.max(goals, axis=0)
 
 

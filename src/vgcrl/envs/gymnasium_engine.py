@@ -11,7 +11,7 @@ import numpy as np
 
 from vgcrl.envs import bodies, goal_envs, modules, own
 from vgcrl.envs.bodies import Task
-from vgcrl.envs.contract import place_of, told
+from vgcrl.envs.contract import at_fault, close, place_of, told
 from vgcrl.envs.gymnasium_pool import Pool, make_env
 from vgcrl.envs.observations import NotNumbers, flat
 from vgcrl.errors import UsageError, hint, install
@@ -52,12 +52,7 @@ def _limit_of_one(name: str, options: dict[str, Any]) -> int | None:
     try:
         return _limit_of(example)
     finally:
-        _close(example)
-
-
-def _close(example: Any) -> None:
-    with contextlib.suppress(Exception, SystemExit):  # of the user's
-        example.close()
+        close(example)
 
 
 def _whole_limit(limit: Any) -> int | None:
@@ -75,16 +70,16 @@ def _gymnasium(name: str) -> Any:
 def _example(name: str, options: dict[str, Any]) -> Any:
     """An environment to learn the spaces from; what is wrong with the choice of it shows here."""
     gymnasium = _gymnasium(name)
-    try:
+
+    def unbuilt(error: BaseException) -> UsageError:
+        if isinstance(error, gymnasium.error.DependencyNotInstalled):
+            return UsageError(f"--env {name} needs more than gymnasium: {told(error)}; valid: install that")
+        what = f"--env {name} cannot be built: {told(error)}{place_of(error)}"
+        return UsageError(f"{what}; valid: one that can, with --env-arg as it takes them")
+
+    with at_fault(unbuilt):
         env = make_env(name, options)
         spaces = {"observations": env.observation_space, "actions": env.action_space}
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise UsageError(f"--env {name} needs more than gymnasium: {told(error)}; valid: install that") from error
-    except (Exception, SystemExit) as error:
-        what = f"{told(error)}{place_of(error)}"
-        raise UsageError(
-            f"--env {name} cannot be built: {what}; valid: one that can, with --env-arg as it takes them"
-        ) from error
     actions = spaces["actions"]
     if not isinstance(actions, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)):
         raise UsageError(f"--env {name} has actions in {textwrap.shorten(str(actions), 100)}; valid: Box or Discrete")
@@ -129,11 +124,11 @@ def _first_action(space: Any) -> int | None:
     return int(space.start) if isinstance(space, gymnasium.spaces.Discrete) else None
 
 
-def _learn_range(env: Any, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
+def _learn_range(env: Any, desired: Callable, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
     """Where an environment does not say in which range its goals are, that of those it asks for."""
-    least, largest = goal_envs.desired_range(env)
+    least, largest = goal_envs.desired_range(env, desired)
     if least.shape != (len(goal),):
-        raise UsageError(f"desired_goal has {least.size} numbers, achieved_goal {len(goal)}; valid: as many")
+        raise NotNumbers(f"desired_goal has {least.size} numbers, achieved_goal {len(goal)}; valid: as many")
     unknown = ~(np.isfinite(low[goal]) & np.isfinite(high[goal])) & (least < largest)
     low[goal], high[goal] = np.where(unknown, least, low[goal]), np.where(unknown, largest, high[goal])
 
@@ -141,8 +136,8 @@ def _learn_range(env: Any, low: np.ndarray, high: np.ndarray, goal: list[int]) -
 def describe(env: Any, horizon: int) -> EnvSpec:
     seen = flat(env.observation_space)
     low, high = _bounds(seen)
-    if seen.goal:
-        _learn_range(env, low, high, list(seen.goal))
+    if seen.desired:
+        _learn_range(env, seen.desired, low, high, list(seen.goal))
     first = _first_action(env.action_space)
     ends = np.ones(1 if first is None else int(env.action_space.n))
     action_low, action_high = _bounds(env.action_space) if first is None else (-ends, ends)
@@ -197,19 +192,23 @@ class Foreign:
         options = make_options or own.to_keywords(env_arg)
         example = _example(name, options)
         if horizon is None:
-            _close(example)
+            close(example)
             raise UsageError(f"--env {name} has no time limit; valid: --horizon N, the steps of an episode")
         self.name, self.shape = name, (runs, count)
+
+        def undescribed(error: BaseException) -> UsageError:
+            if isinstance(error, NotNumbers):
+                return UsageError(f"--env {name}: {error}")
+            what = f"--env {name} cannot be described: {told(error)}{place_of(error)}"
+            return UsageError(f"{what}; valid: one that can be reset")
+
         try:
-            self.spec = describe(example, horizon)
-        except UsageError as error:
-            raise UsageError(f"--env {name}: {error}") from None
-        except (Exception, SystemExit) as error:
-            what = f"{told(error)}{place_of(error)}"
-            raise UsageError(f"--env {name} cannot be described: {what}; valid: one that can be reset") from error
+            with at_fault(undescribed):
+                self.spec = describe(example, horizon)
         finally:
-            _close(example)
-        self.pool = Pool(name, options, runs * count, count, horizon, workers)
+            close(example)
+        size = self.spec.obs_dim, self.spec.action_dim
+        self.pool = Pool(name, options, runs * count, count, horizon, workers, size)
 
     def _joined(self, pieces: Any) -> Any:
         whole = np.concatenate(pieces)

@@ -1,19 +1,22 @@
 """One episode of a Gymnasium environment for a film or a page: pictures where it draws itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from vgcrl.envs import observations, own
-from vgcrl.envs.contract import told
+from vgcrl.envs.contract import at_fault, broken, close, told
 from vgcrl.envs.gl import choose_for_gymnasium
 from vgcrl.envs.gymnasium_pool import make_env
+from vgcrl.errors import UsageError
 
 Act = Callable[[np.ndarray], Any]  # an observation as a vector, as training sees it -> the environment's own action
 
 
-class NoPictures(Exception):
+class NoPictures(UsageError):
     """An environment that does not draw itself; the message says why."""
 
 
@@ -44,18 +47,22 @@ def _episode(env: Any, steps: int, act: Act, look: Callable[[Any, Any], Any]) ->
     return seen
 
 
-def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> list[np.ndarray]:
-    try:
-        env = make_env(name, {**options, "render_mode": "rgb_array"})
-        choose_for_gymnasium()
+@contextmanager
+def _made(name: str, options: dict[str, Any], tell: Callable[[BaseException], UsageError]) -> Generator[Any]:
+    """An environment for as long as it is looked at; `tell` says what is wrong with it."""
+    with at_fault(tell):
+        env = make_env(name, options)
         try:
-            return _episode(env, steps, act, _rendered)
+            yield env
         finally:
-            env.close()
-    except NoPictures:
-        raise
-    except Exception as error:  # whatever is wrong with a user's renderer
-        raise NoPictures(told(error)) from None
+            close(env)
+
+
+def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> list[np.ndarray]:
+    drawing = {**options, "render_mode": "rgb_array"}
+    with _made(name, drawing, lambda error: NoPictures(told(error))) as env:  # whatever is wrong with a user's renderer
+        choose_for_gymnasium()
+        return _episode(env, steps, act, _rendered)
 
 
 def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np.ndarray]:
@@ -64,18 +71,14 @@ def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np
     options = own.to_keywords(env_arg)
     try:
         return _drawn_by_itself(name, options, steps, act)
-    except NoPictures:
-        env = make_env(name, options)
-        try:
+    except NoPictures as undrawn:
+        with _made(name, options, partial(broken, name)) as env:
             if not observations.is_picture(env.observation_space):
-                raise
+                raise undrawn from None
             return _episode(env, steps, act, _observed)
-        finally:
-            env.close()
 
 
 def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> None:
     """One episode without pictures: `act` sees every observation but the last."""
-    env = make_env(name, own.to_keywords(env_arg))
-    _episode(env, steps, act, lambda env, obs: None)
-    env.close()
+    with _made(name, own.to_keywords(env_arg), partial(broken, name)) as env:
+        _episode(env, steps, act, lambda env, obs: None)

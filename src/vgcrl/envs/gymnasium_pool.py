@@ -5,11 +5,13 @@ them. Each is seeded at its every reset from its run's key alone, whatever is tr
 """
 
 import contextlib
+import functools
 import math
 import multiprocessing
 import os
 import signal
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Generator
@@ -23,7 +25,7 @@ import numpy as np
 
 from vgcrl.envs import goal_envs, modules, observations, own
 from vgcrl.envs.bodies import quiet_mujoco
-from vgcrl.envs.contract import Broken, broken, cores, generator
+from vgcrl.envs.contract import Broken, at_fault, broken, check_alike, close, cores, generator
 from vgcrl.errors import UsageError
 
 PATIENCE = 5.0  # seconds that a worker may be stopped (SIGSTOP) before it is given up
@@ -35,11 +37,28 @@ def make_env(name: str, options: dict[str, Any]) -> Any:
 
     quiet_mujoco()
     make = own.factory(name)
-    if make is not None:
-        return make(**options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # an older version may be what is wanted
-        return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
+    with _in_this_folder():
+        if make is not None:
+            return make(**options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # an older version may be what is wanted
+            return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
+
+
+@contextlib.contextmanager
+def _in_this_folder() -> Generator[None]:
+    """Where the user's paths begin, also for a process whose environment has gone elsewhere when it was made."""
+    here = os.getcwd()
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
+def sizes(env: Any) -> tuple[int, int]:
+    """How many numbers there are in an observation, and in an action, or to choose from."""
+    actions = env.action_space
+    return observations.flat(env.observation_space).low.size, int(getattr(actions, "n", math.prod(actions.shape)))
 
 
 def _truth(name: str, x: Any) -> bool:
@@ -53,13 +72,17 @@ def _truth(name: str, x: Any) -> bool:
 
 
 class Part:
-    """Environments `rows` of all, `count` of which are a run's."""
+    """Environments `rows` of all, `count` of which are a run's; each has observations and actions of `size`."""
 
-    def __init__(self, name: str, options: dict[str, Any], rows: range, count: int, horizon: int):
+    def __init__(
+        self, name: str, options: dict[str, Any], rows: range, count: int, horizon: int, size: tuple[int, int]
+    ):
         import gymnasium
 
         self.rows, self.count, self.horizon = rows, count, horizon
         self.envs = [make_env(name, options) for _ in rows]
+        for env in self.envs:
+            check_alike(name, size, sizes(env))
         self.flat = observations.flat(self.envs[0].observation_space)
         self.chooses = isinstance(self.envs[0].action_space, gymnasium.spaces.Discrete)
         self.time = np.zeros(len(rows), np.int32)
@@ -68,12 +91,15 @@ class Part:
 
     def _flat(self, obs: Any) -> np.ndarray:
         try:
+            found = self.flat.flatten(obs)
+            if np.iscomplexobj(found):
+                raise TypeError("of two parts each")
             with np.errstate(over="ignore"):  # what is too large is not finite, and told as such
-                numbers = np.array(self.flat.flatten(obs), np.float32)  # a copy: an environment may reuse its array
+                numbers = np.array(found, np.float32)  # a copy: an environment may reuse its array
             return numbers.reshape(self.flat.low.size)
         except (ValueError, TypeError, KeyError, IndexError):
-            space = self.envs[0].observation_space
-            raise ValueError(f"the observation {obs!r:.60} is not in its space {space!s:.80}") from None
+            seen, space = (textwrap.shorten(x, 80) for x in (repr(obs), str(self.envs[0].observation_space)))
+            raise ValueError(f"the observation {seen} is not in its space {space}") from None
 
     def _start(self, places: list[int], keys: np.ndarray, clock: int) -> np.ndarray:
         where = [divmod(self.rows[i], self.count) for i in places]
@@ -81,8 +107,8 @@ class Part:
         seeds = {run: generator(keys[run], clock).integers(2**31, size=self.count) for run, _ in where}
         starts = [self.envs[i].reset(seed=int(seeds[run][env])) for i, (run, env) in zip(places, where, strict=True)]
         self.time[places] = 0
-        if self.flat.goal:
-            self.desired_goals[places] = [np.ravel(obs["desired_goal"]) for obs, _ in starts]
+        if self.flat.desired:
+            self.desired_goals[places] = [self.flat.desired(obs) for obs, _ in starts]
         return np.stack([self._flat(obs) for obs, _ in starts])
 
     def reset(self, keys: np.ndarray) -> np.ndarray:
@@ -121,8 +147,7 @@ class Part:
 
     def close(self) -> None:
         for env in self.envs:
-            with contextlib.suppress(Exception, SystemExit):  # nothing depends on it any more
-                env.close()
+            close(env)
 
 
 class Remote:
@@ -224,6 +249,8 @@ def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> Non
             try:
                 part = part or Part(name, *arguments)
                 answer = getattr(part, method)(*inputs)
+            except Broken as error:
+                answer = error
             except BaseException as error:  # no signal is heard here, so it is the environment's own
                 answer = broken(name, error)
             pipe.send(answer)
@@ -234,17 +261,22 @@ def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> Non
 class Pool:
     """`rows` environments of `count` to a run, shared out to `workers` processes, or to threads where that is 0."""
 
-    def __init__(self, name: str, options: dict[str, Any], rows: int, count: int, horizon: int, workers: int):
+    def __init__(
+        self,
+        name: str,
+        options: dict[str, Any],
+        rows: int,
+        count: int,
+        horizon: int,
+        workers: int,
+        size: tuple[int, int],
+    ):
         hands = min(workers or cores(), rows)
         self.name = name
         self.rows = [range(rows * i // hands, rows * (i + 1) // hands) for i in range(hands)]
         kind = Remote if workers else Part
-        try:
-            self.parts = [kind(name, options, mine, count, horizon) for mine in self.rows]
-        except UsageError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise broken(name, error) from error
+        with at_fault(functools.partial(broken, name)):
+            self.parts = [kind(name, options, mine, count, horizon, size) for mine in self.rows]
         self.threads = ThreadPoolExecutor(hands)
 
     def call(self, method: str, arguments: list[tuple]) -> list[Any]:
@@ -253,12 +285,9 @@ class Pool:
         while wait(calls, timeout=1.0).not_done:  # for all, even if one fails: none is still busy at the next call
             for part in self.parts:
                 part.check()
-        try:
-            return [call.result() for call in calls]
-        except Broken:
-            raise
-        except (Exception, SystemExit) as error:
-            raise broken(self.name, error) from error
+        for error in filter(None, (call.exception() for call in calls)):  # in a thread, where no Ctrl-C is heard
+            raise error if isinstance(error, Broken) else broken(self.name, error) from error
+        return [call.result() for call in calls]
 
     def close(self) -> None:
         self.threads.shutdown()

@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from vgcrl.envs.contract import place_of, told
+from vgcrl.envs.contract import at_fault, place_of, told
 from vgcrl.errors import UsageError, install
 
 _installed: set[str] = set()  # modules imported because a run names them
@@ -52,11 +52,13 @@ def import_installed(module: str, env: str) -> None:
 
 
 def _import(module: str, option: str, valid: str) -> None:
-    try:
-        importlib.import_module(module)
-    except (Exception, SystemExit) as error:
+
+    def failed(error: BaseException) -> UsageError:
         what = f"{told(error)}{place_of(error)}"
-        raise UsageError(f"{option}: {module!r} cannot be imported ({what}); valid: {valid}") from error
+        return UsageError(f"{option}: {module!r} cannot be imported ({what}); valid: {valid}")
+
+    with at_fault(failed):
+        importlib.import_module(module)
 
 
 @functools.cache

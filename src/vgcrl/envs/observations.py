@@ -23,6 +23,7 @@ class Flat(NamedTuple):
     goal: tuple[int, ...]  # where in it the achieved goal is, of a goal environment
     remark: str  # what a user should know of it
     image: tuple[int, ...] = ()  # height, width and channels, of a picture
+    desired: Callable[[Any], np.ndarray] | None = None  # an observation -> the goal asked for, of a goal environment
 
 
 class NotNumbers(Exception):
@@ -93,11 +94,19 @@ def _goal(space: Any) -> Flat:
         return np.concatenate([np.asarray(spaces.flatten(part, x)) for part, x in zip(parts, each, strict=True)])
 
     low, high = (np.concatenate([getattr(box, end) for box in boxes]) for end in ("low", "high"))
-    return Flat(low, high, flatten, goal, said)
+    asked = space["desired_goal"]
+    desired = lambda obs: np.asarray(spaces.flatten(asked, obs["desired_goal"]))  # noqa: E731
+    return Flat(low, high, flatten, goal, said, desired=desired)
 
 
 def _check(space: Any) -> None:
+    from gymnasium import Space, spaces
+
+    if not isinstance(space, Space):
+        raise NotNumbers(f"{space!r:.60}, which is no space; valid: a space of gymnasium's, such as Box")
     for part in _parts(space):
+        if isinstance(part, (spaces.Dict, spaces.Tuple)) and not part.spaces:
+            raise NotNumbers(f"{textwrap.shorten(str(space), 100)}, of which a part is empty; valid: numbers in each")
         if is_picture(part):
             size = " × ".join(map(str, part.shape))
             raise NotNumbers(f"pictures ({size} bytes) beside others; valid: a picture alone, or numbers alone")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vgcrl.envs import Engine, Env, HostEnvs, find, modules, own
+from vgcrl.envs.contract import check_alike
 from vgcrl.envs.mjx_engine import PHYSICS
 from vgcrl.errors import UsageError
 from vgcrl.objective.learner import CRITICS, REWARDS
@@ -186,7 +187,9 @@ class Config:
 
     def build_host_envs(self, runs: int, count: int) -> HostEnvs:
         """`count` environments in each of `runs`, on the host."""
-        return self.simulator.build(runs, count, **self._env_options)
+        envs, first = self.simulator.build(runs, count, **self._env_options), self.specification
+        check_alike(self.env, (first.obs_dim, first.action_dim), (envs.spec.obs_dim, envs.spec.action_dim))
+        return envs
 
     @property
     def specification(self) -> EnvSpec:

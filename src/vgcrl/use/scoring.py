@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs import Env, gymnasium_engine
+from vgcrl.errors import UsageError
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training.config import FIELDS
 from vgcrl.training.fields import check
@@ -37,36 +38,36 @@ def lgr(
     """
     for name, given in (("policy", policy), ("embed", embed)):
         if not callable(given):
-            raise ValueError(f"{name} is a {type(given).__name__}; valid: a function")
+            raise UsageError(f"{name} is a {type(given).__name__}; valid: a function")
     if isinstance(env, type):
-        raise ValueError(f"env is the class {env.__name__}; valid: an environment, such as {env.__name__}()")
+        raise UsageError(f"env is the class {env.__name__}; valid: an environment, such as {env.__name__}()")
     if not isinstance(env, (str, Env)) and not hasattr(env, "observation_space"):
-        raise ValueError(f"env is {env!r:.60}; valid: a name, an Env, or a Gymnasium environment")
-    if dims is not None and not len(dims):
-        raise ValueError("dims are empty: give at least one, or None for all")
+        raise UsageError(f"env is {env!r:.60}; valid: a name, an Env, or a Gymnasium environment")
+    if dims is not None and (np.ndim(dims) != 1 or not len(dims) or np.asarray(dims).dtype.kind not in "iu"):
+        raise UsageError(f"dims {dims!r:.60} are not valid; valid: whole numbers, at least one, or None for all")
     whole = isinstance(max_steps, (int, np.integer)) and not isinstance(max_steps, bool)
     if max_steps is not None and not (whole and max_steps >= 1):
-        raise ValueError(f"max_steps {max_steps!r} is not valid; valid: a whole number of at least 1")
+        raise UsageError(f"max_steps {max_steps!r} is not valid; valid: a whole number of at least 1")
     seed = seed.item() if isinstance(seed, np.generic) else seed
     check(FIELDS["seed"], seed)
     goals = np.asarray(targets, np.float32)
     if not goals.size:
-        raise ValueError("targets are empty: give at least one state")
+        raise UsageError("targets are empty: give at least one state")
     if not np.all(np.isfinite(goals)):
-        raise ValueError("targets have a number that is not finite")
+        raise UsageError("targets have a number that is not finite")
     if isinstance(env, str):
         env = make(env)
-    shape = (env.spec.obs_dim,) if isinstance(env, Env) else env.observation_space.shape
+    shape = (env.spec.obs_dim,) if isinstance(env, Env) else getattr(env.observation_space, "shape", None)
     if shape is None:
-        raise ValueError(f"observations are in {env.observation_space}; valid: arrays of one shape")
+        raise UsageError(f"observations are in {env.observation_space}; valid: arrays of one shape")
     shapes = shape, (math.prod(shape),)  # also flat, as in a file
     goals = goals[None] if goals.shape in shapes else goals
     if goals.shape[1:] not in shapes:
-        raise ValueError(f"targets have shape {goals.shape[1:]}, observations {shape}")
+        raise UsageError(f"targets have shape {goals.shape[1:]}, observations {shape}")
     goals = goals.reshape(-1, *shape)
     size = math.prod(shape)
     if dims is not None and not all(-size <= i < size for i in dims):
-        raise ValueError(f"dims {list(dims)} are not all of an observation's {size} dimensions")
+        raise UsageError(f"dims {list(dims)} are not all of an observation's {size} dimensions")
     episode = _native_episode(env, max_steps) if isinstance(env, Env) else _gymnasium_episode(env, max_steps)
     total = 0.0
     for i, target in enumerate(goals):
@@ -82,10 +83,10 @@ def _finite(obs: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         found = np.asarray(obs, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"the environment gave the observation {obs!r:.60}; valid: numbers of shape {shape}") from None
+        raise UsageError(f"the environment gave the observation {obs!r:.60}; valid: numbers of shape {shape}") from None
     if found.shape != shape or not np.isfinite(found).all():
         what = f"numbers of shape {found.shape}" if found.shape != shape else "a number that is not finite"
-        raise ValueError(f"the environment gave an observation with {what}; valid: finite numbers of shape {shape}")
+        raise UsageError(f"the environment gave an observation with {what}; valid: finite numbers of shape {shape}")
     return found
 
 
@@ -96,7 +97,7 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
     def checked(action: Any) -> np.ndarray:
         values, shape = np.asarray(action, np.float32), (env.spec.action_dim,)
         if values.shape != shape or not np.isfinite(values).all():
-            raise ValueError(f"the policy gave the action {action}; valid: {shape[0]} finite numbers")
+            raise UsageError(f"the policy gave the action {action}; valid: {shape[0]} finite numbers")
         return values
 
     def episode(act: Callable, seed: int) -> Any:
@@ -114,14 +115,14 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
 
 def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
     if max_steps is None and not gymnasium_engine.is_limited(env):
-        raise ValueError("this environment has no time limit: give max_steps")
+        raise UsageError("this environment has no time limit: give max_steps")
 
-    asked = env.action_space.shape
+    asked = getattr(env.action_space, "shape", None)
 
     def checked(action: Any) -> Any:
         values = np.asarray(action, np.float64)
         if not np.isfinite(values).all() or (asked is not None and values.size != math.prod(asked)):
-            raise ValueError(f"the policy gave the action {action}; valid: finite numbers of shape {asked}")
+            raise UsageError(f"the policy gave the action {action}; valid: finite numbers of shape {asked}")
         return action
 
     def episode(act: Callable, seed: int) -> Any:
