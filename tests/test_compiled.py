@@ -7,6 +7,7 @@ import pytest
 
 import vgcrl
 from tiny import TINY
+from vgcrl.measure import target_states
 from vgcrl.training import trainer
 from vgcrl.training.options import Options
 
@@ -85,3 +86,18 @@ def test_environments_on_the_host_go_on_from_the_newest_state_only():
     with pytest.raises(ValueError, match="have gone on"):
         program.advance(first)
     assert program.advance(second, 2).iteration == 4
+
+
+def test_a_robot_is_sent_to_the_targets_of_its_runs(monkeypatch):
+    program = vgcrl.compile("diayn", env="HalfCheetah", **{**SMALL, "replay": 20_000, "evaluate_episodes": 7})
+    asked = []
+
+    def evaluate(runs, targets, episodes):
+        asked.append(targets)
+        raise InterruptedError
+
+    monkeypatch.setattr(program._program, "evaluate", evaluate)
+    with pytest.raises(InterruptedError):
+        program.evaluate(program.init())
+    assert asked[0].shape == (7, 17)
+    np.testing.assert_array_equal(asked[0], target_states.default("HalfCheetah", 17, 7))

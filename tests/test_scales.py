@@ -1,12 +1,17 @@
 """What reports say of numbers: chance and best are those that policies which know nothing, or everything, reach."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from untrained import untrained
-from vgcrl.objective.goals import Sphere, TanhBox, cube
-from vgcrl.show.figures import curves
-from vgcrl.show.scales import Scale, explained, middle_or_still, scales, variance
+from vgcrl.measure.rollout import sample_goals
+from vgcrl.objective.distributions import Tilted
+from vgcrl.objective.goals import Normals, Sphere, TanhBox, cube
+from vgcrl.show.figures import curves, is_planar
+from vgcrl.show.scales import Scale, chance_and_best, explained, middle_or_still, scales
 from vgcrl.training import trainer
 
 
@@ -39,7 +44,17 @@ def test_targets_behind_a_projection_are_known(tmp_path):
 
 @pytest.mark.parametrize(("goals", "expected"), [(cube(3), 1 / 3), (TanhBox(2), 1 / 3), (Sphere(2), 1.0)])
 def test_a_q_that_knows_nothing_misses_by_the_variance_of_the_prior(goals, expected):
-    assert variance(goals) == pytest.approx(expected)
+    assert chance_and_best(goals) == (pytest.approx(expected), 0.0)
+
+
+@pytest.mark.parametrize("dim", [2, 8])
+def test_lsd_tells_the_direction_of_a_goal_alone(dim):
+    """Measured with the direction in which φ went: that of the goal, and any."""
+    goals, q = Normals(dim), Tilted(jnp.ones(dim), jnp.zeros(()), 0, None)
+    z, other = (sample_goals(goals, jax.random.key(i), 4000) for i in (0, 1))
+    for change, expected in zip((other, z), chance_and_best(goals), strict=True):
+        found = jax.vmap(lambda z, change: goals.lgr(z, eqx.tree_at(lambda q: q.change, q, change).mode()))(z, change)
+        assert float(found.mean()) == pytest.approx(expected, abs=0.04)
 
 
 def row(seed, f):
@@ -71,3 +86,9 @@ def test_an_axis_has_chance_and_best_in_it():
     low, high = axis.get_ylim()
     assert low < 0.0
     assert high > 2.0
+
+
+@pytest.mark.parametrize(("method", "drawn"), [("diayn", True), ("metra-discrete", False), ("infogail", False)])
+def test_only_a_q_of_states_is_drawn_as_a_map(method, drawn, tmp_path):
+    """At rest φ does not change, and no action is taken: such a map would be of one skill."""
+    assert is_planar(trainer.restore(untrained(tmp_path, method), print)[0]) == drawn

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator
 
 from vgcrl.objective.goals import Discrete
+from vgcrl.objective.methods import METHODS
 from vgcrl.show.acting import some_goals
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS
@@ -64,6 +65,8 @@ def curves(
 
 def is_planar(program: Program) -> bool:
     """Whether q is a function of two positions, so that it can be drawn."""
+    if METHODS[program.config.method].posterior_input != "state":
+        return False
     return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
 
 

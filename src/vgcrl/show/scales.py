@@ -30,15 +30,21 @@ class Scale(NamedTuple):
     chance_is: str = ""  # where it is not plain guessing
 
 
-def variance(goals: GoalSpace) -> float | None:
-    """LGR(z) of a q that knows nothing and answers with the middle of the prior; on a sphere, with any direction."""
-    table: dict[type, Callable[[Any], float]] = {
-        Box: lambda z: float(np.mean((np.array(z.high) - np.array(z.low)) ** 2) / 12),
-        TanhBox: lambda z: 1 / 3,
-        Sphere: lambda z: 2 / z.dim,
-        Normals: lambda z: 1.0,
+def chance_and_best(goals: GoalSpace) -> tuple[float | None, float]:
+    """LGR(z) of a q that knows nothing, and of one that knows the goal. The first answers with the middle of the prior,
+    or on a sphere with any direction. Of normal goals q tells the direction alone, as a vector of length 1."""
+
+    def normals(d: int) -> tuple[float, float]:
+        length = math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))  # of a goal, on average
+        return 1 + 1 / d, 1 + (1 - 2 * length) / d
+
+    table: dict[type, Callable[[Any], tuple[float, float]]] = {
+        Box: lambda z: (float(np.mean((np.array(z.high) - np.array(z.low)) ** 2) / 12), 0.0),
+        TanhBox: lambda z: (1 / 3, 0.0),
+        Sphere: lambda z: (2 / z.dim, 0.0),
+        Normals: lambda z: normals(z.dim),
     }
-    return table[type(goals)](goals) if type(goals) in table else None
+    return table[type(goals)](goals) if type(goals) in table else (None, 0.0)
 
 
 def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None:
@@ -73,7 +79,8 @@ def middle_or_still(program: Program, dims: slice | list[int]) -> tuple[float, s
 def _goal_scale(goals: GoalSpace) -> Scale:
     if isinstance(goals, Discrete):
         return Scale("LGR(z)", "share of goals that q reads off the final state", True, 1 / goals.dim, 1.0)
-    return Scale("LGR(z)", "squared distance of the goal from the mode of q at the end", False, variance(goals), 0.0)
+    what = "squared distance of the goal from the mode of q at the end"
+    return Scale("LGR(z)", what, False, *chance_and_best(goals))
 
 
 def _state_scale(label: str, what: str, known: tuple[float, str] | None) -> Scale:

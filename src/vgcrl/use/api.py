@@ -104,7 +104,7 @@ def resume(
 def evaluate(
     run: str | Path, *, episodes: int | None = None, targets: Any = None, noise: bool = False
 ) -> dict[str, Any]:
-    """Measure a run in new episodes: what `vgcrl evaluate --json` prints, as a dict.
+    """Measure a run, in the same episodes at every call: what `vgcrl evaluate --json` prints, as a dict.
 
     Args:
         run: its folder.

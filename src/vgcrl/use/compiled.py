@@ -81,15 +81,20 @@ class CompiledTraining:
         return self._remember(TrainingState(runs, state.iteration + int(n)))
 
     def evaluate(self, state: TrainingState, targets: Any = None, episodes: int | None = None) -> dict[str, Any]:
-        """Metrics per run ("seeds") with their "mean" and "ci95", as `vgcrl evaluate --json` has them.
+        """Metrics per run ("seeds") with their "mean" and "ci95", as evaluations in training have them.
 
-        `targets` (target, observation) are states for LGR(s); without them, the environment's own starts.
+        `targets` (target, observation) are states for LGR(s); without them those that come with the package for a
+        robot, at most as many as episodes, else the environment's own starts.
         """
         check_episodes(episodes)
         self._check(state)
         check_finite(self._program, state.runs)
         spec = self._program.spec
-        wanted = None if targets is None else target_states.from_rows("targets", targets, spec.obs_dim, spec.obs_shape)
+        wanted = (
+            target_states.for_spec(self.config.env, spec, episodes or self.config.evaluate_episodes)
+            if targets is None
+            else target_states.from_rows("targets", targets, spec.obs_dim, spec.obs_shape)
+        )
         out = jax.device_get(self._program.evaluate(state.runs, wanted, episodes))
         return summarise(self._program, out)
 

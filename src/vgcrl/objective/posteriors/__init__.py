@@ -56,6 +56,8 @@ OPTIONS = {
     "sigma": tuple(name for name, kind in _KINDS.items() if kind.get("covariance") in ("fixed", "global")),
     "components": ("gmm", "dynamics"),
 }
+# Those in which nothing but their layers' bounds keeps φ from growing.
+BOUNDED = tuple(name for name, kind in _KINDS.items() if kind.get("bound") == "layers")
 # Those of which nothing is learned.
 _NOTHING = {"mean": "identity", "covariance": "fixed"}
 UNLEARNED = tuple(name for name, kind in _KINDS.items() if kind.items() >= _NOTHING.items())

@@ -19,7 +19,7 @@ from vgcrl.training import trainer
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program, RunState, diverged, without
 
-SHOWN = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v(s)"}
+SHOWN = {"F": "F", "lgr_z": "LGR(z)", "lgr_s": "LGR(s)", "lgr_v": "LGR_v"}
 
 
 def _labels(program: Program) -> list[str]:
