@@ -240,9 +240,9 @@ def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
         return Claim(f"{contrast.sentence} [the rows have no seed in common]", NOT_TESTED, None, None, paper)
     full = max(change, 0.0) / 2 if up else min(change, 0.0) / 2
     sentence = f"{contrast.sentence} [so far]" if any(a.unfinished for a, _ in both) else contrast.sentence
-    found, *numbers = judge(gains, least=0, full=full, higher=up)
+    found, mean, ci95 = judge(gains, least=0, full=full, higher=up)
     opposite = change < 0 if up else change > 0
-    return Claim(sentence, AGAINST if found == HOLDS and opposite else found, *numbers, paper=paper)
+    return Claim(sentence, AGAINST if found == HOLDS and opposite else found, mean, ci95, paper)
 
 
 def knows(score: float, higher: bool) -> bool:
