@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import vgcrl
 from tiny import flags
 from vgcrl import cli
 from vgcrl.cli import main
@@ -21,9 +22,11 @@ from vgcrl.envs.contract import broken
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError
 from vgcrl.experiments.base import read_page
+from vgcrl.experiments.scheduling.view import View
 from vgcrl.files import atomic_write, make_folder, open_to_read
 from vgcrl.show.report import Page, write
-from vgcrl.training import checkpoint, policy_file, run_folder, trainer
+from vgcrl.training import checkpoint, loop, policy_file, run_folder, trainer
+from vgcrl.training.display import Display
 from vgcrl.training.events import Events
 from vgcrl.training.logs import append_line, read_lines, truncate_lines
 
@@ -255,7 +258,7 @@ def test_the_checkpoint_just_written_is_kept(tmp_path):
 def test_a_page_replaces_no_other_file(command, name, run, capsys):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     assert "valid: a name that does" in refused(capsys, command, run, "--out", run / name)
-    assert "valid: a name that does" in refused(capsys, command, run, "--out", "")
+    assert "--out: '' is not valid; valid: a path" in refused(capsys, command, run, "--out", "")
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
@@ -493,6 +496,39 @@ def test_a_folder_that_was_removed_is_not_called_saved(how, run):
             shutil.copytree(run.with_name("moved"), run)
         with pytest.raises(UsageError, match="was removed or replaced while it was being trained"):
             check()
+
+
+def test_a_folder_that_goes_while_it_is_written_to_is_told_as_gone(run, monkeypatch, capsys):
+    """Between a check and the next line."""
+
+    def move(path, record):
+        shutil.move(run, run.with_name("moved"))
+        append_line(path, record)
+
+    monkeypatch.setattr(loop, "append_line", move)
+    assert main(["resume", str(run), "--steps", "480"]) == 2
+    assert f"{run} was removed or replaced while it was being trained" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_error_of_the_user_s_own_is_none_of_the_disk(run):
+    def fail(record):
+        raise OSError("mine")
+
+    with pytest.raises(OSError, match="mine"):
+        vgcrl.resume(run, 480, callback=fail)
+
+
+def test_names_are_shown_as_they_are(capsys, tmp_path):
+    """Not as the markup or the emoji that they may look like."""
+    name = ":boat: [red]x[/] {}"
+    display = Display(name, 10)
+    display.note(name)
+    view = View([name], print)
+    view._console.print(view.table())
+    said = capsys.readouterr().err
+    assert said.splitlines()[0] == name
+    assert said.count(name) == 2
+    assert display._bar.columns[0](display._bar.tasks[0]).plain == name
 
 
 def test_a_worker_that_was_stopped_does_not_hold_its_parent(monkeypatch):

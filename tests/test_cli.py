@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -10,13 +11,15 @@ import sys
 from pathlib import Path
 
 import jax
+import matplotlib
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import vgcrl
 from tiny import flags
 from untrained import untrained
-from vgcrl.cli import main
+from vgcrl.cli import COMMANDS, main
 from vgcrl.envs import ENVS
 from vgcrl.errors import install
 from vgcrl.files import atomic_write
@@ -58,6 +61,7 @@ BAD = {
     "wind where none blows": (["train", "--wind", "1,2"], "windy-pointmass"),
     "projection of nothing": (["train", "--projection-dim", "3"], "projected-pointmass"),
     "negative bound": (["train", "--spectral-norm", "-1"], "--spectral-norm -1"),
+    "no bound for lsd": (["train", "lsd", "--spectral-norm", "0"], "nothing else bounds the φ of lsd"),
     "bound without layers": (["train", "gcrl", "--spectral-norm", "2"], "--spectral-norm"),
     "states in other units": (
         ["train", "gcrl", "--posterior-features", "standard"],
@@ -127,6 +131,12 @@ BAD = {
         ["train", "gcrl", "--env", "PointMaze_UMaze-v99"],
         "comes with gymnasium-robotics: pip install",
     ),
+    "a run without a name": (["evaluate", ""], "run ''"),
+    "a film of nothing": (["film", ""], "run ''"),
+    "a page of nothing": (["explore", ""], "run ''"),
+    "a report of nothing": (["report", ""], "DIR: ''"),
+    "nothing to go on with": (["resume", ""], "DIR: ''"),
+    "a folder without a name": (["train", "--out", ""], "--out: ''"),
     "unknown peer": (["bench", "--peer", "brax"], "--peer 'brax'"),
 }
 
@@ -259,6 +269,83 @@ def test_output_that_is_closed_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def spoken(words, folder="."):
+    """How a shell ends that runs `vgcrl` with these words, redirections among them, in a folder."""
+    command = f"cd {folder} && exec {sys.executable} -m vgcrl {words}"
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_where_nobody_listens_nothing_is_said_to_another(closed):
+    done = spoken(f"trian {closed}")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_the_numbers_of_what_is_closed_are_taken():
+    code = "import os; from vgcrl.__main__ import _with_standard_files as f; f(); os.write(1, b'%d' % min(os.pipe()))"
+    done = subprocess.run(["sh", "-c", f'exec {sys.executable} -c "{code}" <&- 2>&-'], capture_output=True)
+    assert int(done.stdout) > 2
+
+
+def test_a_terminal_that_is_full():
+    """Help that was not written is an error, and an error that cannot be told is still one."""
+    for words in ("--help", "train --help"):
+        done = spoken(f"{words} >/dev/full")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "No space left on device; valid: " in done.stderr
+    assert spoken("trian 2>/dev/full").returncode == 2
+
+
+def test_in_a_folder_that_was_removed(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = spoken("--help", f"{gone} && rmdir {gone}")
+    assert (done.returncode, done.stderr) == (0, "")
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["list"]) == 2
+    assert capsys.readouterr().err == "vgcrl: the current folder was removed; valid: to be in one that is there\n"
+
+
+@pytest.fixture
+def jax_as_it_was():
+    before = {name: getattr(jax.config, name) for name in ("jax_enable_x64", "jax_compilation_cache_dir")}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+def test_everything_is_computed_in_single_precision(jax_as_it_was, tmp_path):
+    """A command sees to it; in Python the user has decided."""
+    jax.config.update("jax_enable_x64", True)
+    with pytest.raises(vgcrl.UsageError, match=r"in double precision, .* valid: jax\.config\.update"):
+        vgcrl.train(out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    assert main(["list", "methods"]) == 0
+    assert not jax.config.jax_enable_x64
+
+
+def test_a_cache_that_cannot_be_written_is_not_used(jax_as_it_was, monkeypatch, tmp_path):
+    """JAX would warn of it at every program, and matplotlib of its own."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    before = jax.config.jax_compilation_cache_dir
+    assert main(["list", "methods"]) == 0
+    assert jax.config.jax_compilation_cache_dir == before
+    assert not logging.getLogger("matplotlib").isEnabledFor(logging.WARNING)
+
+
+def test_figures_look_the_same_whatever_style_the_user_has(monkeypatch):
+    seen = []
+    monkeypatch.setitem(COMMANDS, "report", lambda args: seen.append(matplotlib.rcParams["text.usetex"]) or 0)
+    with matplotlib.rc_context({"text.usetex": True}):
+        assert main(["report", "run"]) == 0
+        assert seen == [False]
+        assert matplotlib.rcParams["text.usetex"]
+
+
 def test_what_is_not_installed_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     assert main(["train", "--env", "HalfCheetah", "--horizon", "77"]) == 2
@@ -327,12 +414,16 @@ def test_code_in_the_folder_of_a_run_is_not_executed(copied, capsys, monkeypatch
 
 
 def test_a_disk_that_is_full_is_one_line(copied, capsys, monkeypatch):
-    def full(*_):
+    def full(arrays, file, header):
+        file.write_bytes(bytes(100))
         raise checkpoint.SafetensorError("No space left on device")
 
     monkeypatch.setattr(checkpoint, "save_file", full)
     assert main(["resume", str(copied), "--steps", "800"]) == 2
-    assert "state.safetensors: No space left on device" in capsys.readouterr().err.splitlines()[-1]
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "state.safetensors: No space left on device; the run stopped, and what was saved remains" in said
+    assert f"`vgcrl resume {copied}`, where it can be written" in said
+    assert not list((copied / "checkpoints").glob(".*")), "a part of a checkpoint takes room"
     monkeypatch.undo()
     assert main(["resume", str(copied)]) == 0
 
@@ -354,7 +445,9 @@ def test_files_are_put_where_they_belong(tmp_path):
     assert pipe.is_fifo()
     assert os.read(reader, 10) == b"text"
     os.close(reader)
-    assert {p.name for p in tmp_path.iterdir()} == {"file", "link", "pipe"}
+    atomic_write(tmp_path / "new" / "folder" / "file", "text", follow=True)
+    assert (tmp_path / "new" / "folder" / "file").read_text() == "text"
+    assert {p.name for p in tmp_path.iterdir()} == {"file", "link", "pipe", "new"}
     with pytest.raises(OSError, match="nowhere/file'"):
         atomic_write(tmp_path / "nowhere" / "file", "text")
 
@@ -451,7 +544,8 @@ def test_what_a_kill_left_before_anything_was_written_is_free(tmp_path, capsys):
 
 
 def test_places_that_cannot_be_written(trained, tmp_path, capsys):
-    assert refused(capsys, "report", trained, "--out", tmp_path / "nowhere" / "x.html")
+    (tmp_path / "file").touch()
+    assert refused(capsys, "report", trained, "--out", tmp_path / "file" / "x.html")
     assert refused(capsys, "report", trained, "--out", trained)
     assert refused(capsys, "train", "--out", tmp_path / (300 * "x"), *flags())
 

@@ -115,6 +115,11 @@ def test_targets_may_be_an_array(run, tmp_path):
     one_line(lambda: vgcrl.evaluate(run.dir, targets=[[3e38, 0, 0, 0]]), "targets holds a number that is too large")
 
 
+def test_no_method_is_none_of_them(tmp_path):
+    for use in (vgcrl.train, vgcrl.compile):
+        one_line(lambda use=use: use(None), "method None is not valid; valid: the name of a method")
+
+
 def test_plot(run):
     lines = run.plot("lgr_z").axes[0].lines
     assert [line.get_label() for line in lines] == ["seed 0", "seed 1"]

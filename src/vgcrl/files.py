@@ -2,7 +2,8 @@
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,19 @@ from vgcrl.errors import UsageError
 SMALL = 2**26  # bytes, at most, of a file that is read as a whole
 
 
+@contextmanager
+def naming(path: Path) -> Generator[None]:
+    """An error of the system says which file it is about, also where that was open already."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
 def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> None:
-    """Replace a file in one step; `follow` where the user named the path, which may be a link or a device."""
+    """Replace a file in one step; `follow` where the user named the path, which may be a link or a device, or in a
+    folder that is not there yet."""
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content  # names may be any bytes
     if follow and path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
         path.write_bytes(data)
@@ -22,13 +34,13 @@ def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> N
     _check_plain(place)
     temporary = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        temporary.unlink(missing_ok=True)
-        with temporary.open("xb") as file:
-            file.write(data)
-        temporary.replace(place)
-    except OSError as error:
-        error.filename = str(path)
-        raise
+        with naming(path):
+            if follow:
+                place.parent.mkdir(parents=True, exist_ok=True)
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
+                file.write(data)
+            temporary.replace(place)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -36,7 +48,7 @@ def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> N
 
 def as_path(what: str, given: Any) -> Path:
     """What a user gave as `what`; in Python that may be anything."""
-    if not isinstance(given, (str, os.PathLike)) or "\0" in os.fsdecode(given):
+    if not isinstance(given, (str, os.PathLike)) or not os.fsdecode(given) or "\0" in os.fsdecode(given):
         raise UsageError(f"{what} {given!r:.60} is not valid; valid: a path, as text or pathlib.Path")
     return Path(os.fsdecode(given))
 

@@ -2,19 +2,20 @@
 
 import argparse
 import io
+import logging
 import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from vgcrl.cli.commands import COMMANDS, options_of, say
+from vgcrl.cli.commands import COMMANDS, drop, options_of, say
 from vgcrl.cli.parser import parser
 from vgcrl.cli.plain_help import PLAIN
-from vgcrl.errors import Broken, UsageError, hint
+from vgcrl.errors import Broken, UsageError, hint, missing_for_reports
 from vgcrl.training.fields import one_of
 
 HELP = ("-h", "--help")
@@ -62,8 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without Greek letters
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        args = parse(words)
-        _use_compilation_cache()
+        args = _parsed(words)
+        _check_folder()
+        _set_up_jax()
         if getattr(args, "ray", None):
             import jax
 
@@ -71,9 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
         if args.command != "list":
             _check_devices()
         _import_named(args)
-        code = COMMANDS[args.command](args)
-        if sys.stdout:  # it may have been closed
-            sys.stdout.flush()
+        with _own_style(args.command):
+            code = COMMANDS[args.command](args)
+        _flush()
         return code
     except UsageError as error:
         if "--debug" in words:
@@ -88,13 +90,41 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         say("vgcrl: this does not fit into memory; valid: fewer or smaller runs, networks, replay or episodes")
         return 2
-    except BrokenPipeError:  # whoever read the output has gone; what is left of it goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read the output has gone
+        drop(sys.stdout)
         return 141
     except OSError as error:
+        with suppress(OSError):
+            _flush()
         where = f"{error.filename}: " if error.filename else ""
         say(f"vgcrl: {where}{error.strerror or error}; valid: files and folders that can be read and written")
         return 2
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    try:
+        return parse(words)
+    except SystemExit:  # after --help or --version
+        _flush()
+        raise
+
+
+def _flush() -> None:
+    """What has been printed, of which nothing is left where it cannot be written."""
+    try:
+        if sys.stdout:  # it may have been closed
+            sys.stdout.flush()
+    except OSError:
+        drop(sys.stdout)
+        raise
+
+
+def _check_folder() -> None:
+    """Python and its packages ask where they are, again and again."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder was removed; valid: to be in one that is there") from None
 
 
 def _import_named(args: argparse.Namespace) -> None:
@@ -129,11 +159,28 @@ def _check_devices() -> None:
         raise UsageError(f"JAX has no device to compute on: {what}; valid: JAX_PLATFORMS=cpu, or unset") from None
 
 
-def _use_compilation_cache() -> None:
-    """Compiled programs are kept between runs, in $JAX_COMPILATION_CACHE_DIR or the user's cache folder."""
+def _set_up_jax() -> None:
+    """It computes in single precision, whatever else it is told. Compiled programs are kept between runs, in
+    $JAX_COMPILATION_CACHE_DIR or the user's cache folder, where that can be written."""
     import jax
 
+    jax.config.update("jax_enable_x64", False)
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        with suppress(RuntimeError):  # of a user without a home
+        with suppress(RuntimeError, OSError):  # of a user without a home
             base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
+            (base / "vgcrl").mkdir(parents=True, exist_ok=True)
+            if os.access(base / "vgcrl", os.W_OK):
+                jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
+
+
+@contextmanager
+def _own_style(command: str) -> Generator[None]:
+    """Figures of a command look as they are meant to, whatever style the user has (a matplotlibrc)."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns of files of its own that it cannot write
+    if command in ("evaluate", "experts", "list") or missing_for_reports():
+        yield
+        return
+    from vgcrl.show.subplots import own_style
+
+    with own_style():
+        yield

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from vgcrl.errors import UsageError, install, missing_for_reports, need_report
 from vgcrl.training.fields import flag, kind_of, one_of
@@ -41,7 +41,15 @@ def _executor(args: argparse.Namespace) -> Generator[Any]:
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr)
+    try:
+        print(text, file=sys.stderr)
+    except OSError:  # nobody can be told
+        drop(sys.stderr)
+
+
+def drop(stream: TextIO) -> None:
+    """What is left of an output that cannot be written, and what follows, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _finish(run: Any, enough: bool, film: bool) -> int:

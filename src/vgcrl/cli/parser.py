@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import vgcrl
 from vgcrl.cli.plain_help import PLAIN, read_plain_help
 from vgcrl.errors import UsageError
+from vgcrl.files import as_path
 from vgcrl.training.fields import EPISODES, LARGEST, HelpLine, Kind, flag, kind_of
 
 SEARCHES = ("random", "asha", "optuna")
@@ -22,6 +23,10 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any):
         super().__init__(**options)
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")  # also -1e-3, which is no option
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help, and the version; argparse would not tell that they cannot be written."""
+        print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message if "; valid: " in message else f"{message}; valid: as `{self.prog} --help` tells")
@@ -54,6 +59,9 @@ PARSERS: dict[type, Callable[[str], Any]] = {
     str: str,
     bool: _number(_yes_no, "yes or no"),
 }
+
+
+_PATH = _number(partial(as_path, "path"), "a path")
 
 
 def parser_of(kind: Kind) -> Callable[[str], Any]:
@@ -162,12 +170,12 @@ def _train(made: argparse.ArgumentParser, wanted: Wanted) -> None:
     elif wanted.full:
         _add_options(made, wanted.usual or {})
     output = made.add_argument_group("output")
-    output.add_argument("--out", type=Path, metavar="DIR", help="run directory [runs/METHOD-ENV]")
+    output.add_argument("--out", type=_PATH, metavar="DIR", help="run directory [runs/METHOD-ENV]")
     _add_watching(output)
 
 
 def _resume(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dir", type=Path, metavar="DIR")
+    made.add_argument("dir", type=_PATH, metavar="DIR")
     made.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
     _add_watching(made)
 
@@ -176,7 +184,7 @@ def _evaluate(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
     made.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
     made.add_argument(
-        "--targets", type=Path, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
+        "--targets", type=_PATH, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
     )
     made.add_argument(
         "--noise", type=PARSERS[bool], default=False, metavar="yes|no", help="act with the noise of training [no]"
@@ -193,12 +201,12 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
     made.add_argument("--policy", metavar="RUN", help="record this run or policy of velocities; nothing is trained")
     turn = "with --policy: turn what moves on a plane to where its target lies, so that only its speed has to be right"
     made.add_argument("--turn", type=PARSERS[bool], metavar="yes|no", help=f"{turn} [no]")
-    made.add_argument("--out", type=Path, metavar="FILE", help="[targets/ENV.safetensors]")
+    made.add_argument("--out", type=_PATH, metavar="FILE", help="[targets/ENV.safetensors]")
 
 
 def _report(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
-    made.add_argument("--out", type=Path, metavar="FILE", help="[report.html in the first DIR]")
+    made.add_argument("dirs", type=_PATH, nargs="+", metavar="DIR")
+    made.add_argument("--out", type=_PATH, metavar="FILE", help="[report.html in the first DIR]")
 
 
 def _add_noise(made: argparse.ArgumentParser) -> None:
@@ -228,7 +236,7 @@ def _add_goals(made: argparse.ArgumentParser, which: str) -> None:
 
 def _explore(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
-    made.add_argument("--out", type=Path, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
+    made.add_argument("--out", type=_PATH, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
     made.add_argument("--open", action="store_true", help="open it in the browser")
     _add_goals(made, " of episodes that the page plays back, where it simulates nothing [8 that differ]")
     _add_noise(made)
@@ -250,7 +258,7 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
     made.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
     made.add_argument("--setting", type=int, metavar="K", help="where several were trained together, from 0 on [0]")
-    made.add_argument("--out", type=Path, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
+    made.add_argument("--out", type=_PATH, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
 
 
 def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
@@ -274,7 +282,7 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
     grid.add_argument("--dry-run", action="store_true", help="print what it would take, and stop")
     grid.add_argument("--report", action="store_true", help="train nothing: the report of the programs there are")
-    made.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="[results]")
+    made.add_argument("--out", type=_PATH, default=Path("results"), metavar="DIR", help="[results]")
     _add_ray(made)
 
 
@@ -287,7 +295,7 @@ def _sweep(made: argparse.ArgumentParser, wanted: Wanted) -> None:
     made.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
     made.add_argument("--dry-run", action="store_true", help="print its programs, and stop")
     made.add_argument("--program", metavar="P", help="train this one of its programs alone, and no report")
-    made.add_argument("--out", type=Path, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
+    made.add_argument("--out", type=_PATH, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
     _add_ray(made)
 
 
@@ -308,7 +316,7 @@ def _bench(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument(
         "--seconds", type=PARSERS[float], default=5.0, metavar="S", help="about how long each is timed [5]"
     )
-    made.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, as .png or .svg")
+    made.add_argument("--plot", type=_PATH, metavar="FILE", help="also draw it, as .png or .svg")
     made.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -316,7 +324,7 @@ def _bench(made: argparse.ArgumentParser, _: Wanted) -> None:
 ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] = {
     "train": ("train a method; without arguments, ten skills on the 2-D point mass", _train),
     "resume": ("continue a run that stopped or was killed, from its last checkpoint", _resume),
-    "evaluate": ("measure a run in new episodes", _evaluate),
+    "evaluate": ("measure a run, in the same episodes at every call", _evaluate),
     "experts": ("target states for LGR from velocity-tracking experts", _experts),
     "report": ("curves, tables and pictures of runs in one HTML file", _report),
     "explore": ("an interactive HTML page: choose a goal and watch; no server, no network", _explore),

@@ -17,6 +17,7 @@ from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
 from vgcrl.show import figures, filmstrip
 from vgcrl.show.scales import MOST_SETTINGS, Scale, explained, scales
+from vgcrl.show.subplots import own_style
 from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training import trainer
 from vgcrl.training.config import Config
@@ -84,6 +85,7 @@ def what_it_reached(config: Config, record: dict[str, Any], known: dict[str, Sca
     return sections
 
 
+@own_style()
 def run_page(folder: Path, beside: Path | None = None) -> Page:
     """Of a run, for a report that is written into the folder `beside`, the run's own unless told."""
     program, runs, counters = trainer.restore(folder, lambda text: None)

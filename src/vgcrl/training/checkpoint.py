@@ -4,11 +4,13 @@ A checkpoint is a directory `checkpoints/STEP` that appears by one rename, so it
 covers `state.safetensors`.
 """
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from vgcrl.errors import UsageError
-from vgcrl.files import make_folder, open_to_read, read_small
+from vgcrl.files import make_folder, naming, open_to_read, read_small
 from vgcrl.training import state_file
 from vgcrl.training.state_file import Damaged
 
@@ -68,14 +70,15 @@ def _remove(path: Path) -> None:
 def _write(folder: Path, arrays: dict[str, np.ndarray], header: dict[str, str]) -> None:
     """Into a new folder, down to the disk."""
     file, digest = folder / "state.safetensors", folder / "sha256"
-    try:
-        save_file(arrays, file, header)
-    except SafetensorError as error:
-        raise OSError(f"{file}: {error}") from None
-    digest.write_text(checksum(file) + "\n")
-    file.chmod(digest.stat().st_mode)  # safetensors lets nobody else read
-    for path in (file, digest, folder):
-        _sync(path)
+    with naming(file):
+        try:
+            save_file(arrays, file, header)
+        except SafetensorError as error:
+            raise OSError(errno.EIO, str(error)) from None
+        digest.write_text(checksum(file) + "\n")
+        file.chmod(digest.stat().st_mode)  # safetensors lets nobody else read
+        for path in (file, digest, folder):
+            _sync(path)
 
 
 def save(
@@ -90,7 +93,12 @@ def save(
     new = folder / f".{name}"
     new.mkdir()
     hosted = {HOST_ENVS + k: np.ascontiguousarray(x) for k, x in envs.items()}
-    _write(new, state_file.to_arrays(state) | hosted, state_file.header_of(LAYOUT, step, counters, config))
+    try:
+        _write(new, state_file.to_arrays(state) | hosted, state_file.header_of(LAYOUT, step, counters, config))
+    except OSError:
+        with suppress(OSError):  # a part of it would only take room
+            _remove(new)
+        raise
     _remove(folder / name)
     new.rename(folder / name)
     _sync(folder)

@@ -8,25 +8,30 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
+def terminal() -> Console:
+    """It shows text as it is: names and paths may hold what rich would take for markup or emoji."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
 class Display:
     """A bar on a terminal, a plain line per evaluation elsewhere; nothing where `quiet`. Of several settings it shows
     the mean."""
 
     def __init__(self, title: str, total: int, quiet: bool = False, settings: int = 1):
         self._of = f"mean of {settings} settings: " if settings > 1 else ""
-        self._console = Console(stderr=True)
+        self._console = terminal()
         self._plain = not quiet and not self._console.is_terminal
         self._text, self._speed, self._total = "", 0.0, total
         self._bar = Progress(
-            TextColumn(title),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=10),
-            TextColumn("{task.percentage:.0f}% {task.fields[text]}"),
+            TextColumn("{task.percentage:.0f}% {task.fields[text]}", markup=False),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=self._console,
             disable=quiet or self._plain,
         )
-        self._task = self._bar.add_task("", total=total, text="compiling")
+        self._task = self._bar.add_task(title, total=total, text="compiling")
 
     def __enter__(self) -> "Display":
         self._bar.start()
@@ -56,4 +61,4 @@ class Display:
             )
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, soft_wrap=True)

@@ -4,7 +4,7 @@ import struct
 import time
 from pathlib import Path
 
-from vgcrl.files import make_folder
+from vgcrl.files import make_folder, naming
 
 
 def _crc32c_table() -> list[int]:
@@ -43,14 +43,16 @@ class Events:
 
     def __init__(self, folder: Path):
         make_folder(folder)
-        self._file = (folder / f"events.out.tfevents.{time.time_ns()}.vgcrl").open("xb")
+        self._path = folder / f"events.out.tfevents.{time.time_ns()}.vgcrl"
+        self._file = self._path.open("xb")
         self._write(_bytes_field(3, b"brain.Event:2"))
 
     def _write(self, payload: bytes) -> None:
         event = b"\x09" + struct.pack("<d", time.time()) + payload
         length = struct.pack("<Q", len(event))
-        self._file.write(length + _masked_crc(length) + event + _masked_crc(event))
-        self._file.flush()
+        with naming(self._path):
+            self._file.write(length + _masked_crc(length) + event + _masked_crc(event))
+            self._file.flush()
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         summary = b"".join(

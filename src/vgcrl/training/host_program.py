@@ -16,6 +16,7 @@ from jax import Array
 from vgcrl.envs import HostEnvs
 from vgcrl.envs.contract import GoalEnvs, generator
 from vgcrl.envs.goal_envs import OwnSuccess
+from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import Pursuit, begin, follow, places, sample_goals
 from vgcrl.objective.goals import current
 from vgcrl.objective.types import Step, key_of_seed
@@ -195,6 +196,11 @@ class HostProgram(Program):
 
 
 def compile_config(config: Config) -> Program:
+    if (
+        jnp.result_type(float) == np.float64
+    ):  # as the user has set it; a state in double precision could not be read back
+        valid = "jax.config.update('jax_enable_x64', False), without JAX_ENABLE_X64"
+        raise UsageError(f"JAX computes in double precision, and this package in single; valid: {valid}")
     if not config.native:
         return HostProgram(config)
     examiner = config.examiner

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import UsageError
-from vgcrl.files import atomic_write, open_to_read, open_to_write, read_small
+from vgcrl.files import atomic_write, naming, open_to_read, open_to_write, read_small
 
 LONGEST, LARGEST = 2**26, 2**32  # bytes of a line, and of all
 
@@ -116,7 +116,7 @@ def last_step(path: Path) -> int:
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """With a digest of it and of all lines before, by which an edited number is noticed."""
     digest = _digest(str(_last_line(path).get("digest", "")), json.loads(to_json(record)))
-    with open_to_write(path, append=True) as file:
+    with naming(path), open_to_write(path, append=True) as file:
         file.write((to_json(record | {"digest": digest}) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())

@@ -26,6 +26,7 @@ from vgcrl.training.program import Program, RunState, diverged, policy
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import (
     Run,
+    again,
     check_free,
     checked_config,
     clear,
@@ -100,6 +101,19 @@ def _new_folder(config: Config, folder: Path | None) -> Path:
 
 
 @contextmanager
+def _full_disk(folder: Path, config: Config, check_folder: Callable[[], None]) -> Generator[None]:
+    """A file of the run that cannot be written ends it, and what was saved remains, if the folder does."""
+    try:
+        yield
+    except OSError as error:
+        if not str(error.filename).startswith(str(folder)):
+            raise
+        check_folder()
+        what = f"{error.filename}: {error.strerror}; the run stopped, and what was saved remains"
+        raise UsageError(f"{what}; valid: `{again('resume', folder, config)}`, where it can be written") from error
+
+
+@contextmanager
 def _failures(folder: Path) -> Generator[None]:
     """An environment that fails leaves its traceback, and what was saved; where that is nothing, nothing else."""
     try:
@@ -142,7 +156,7 @@ def start(
             _note_collecting(config, display)
         if not (asked or quiet or folder == usual_folder(config)):
             display.note(f"{usual_folder(config)} is taken: this run is {folder}")
-        with _failures(folder):
+        with _full_disk(folder, config, check_folder), _failures(folder):
             return train_loop(program, folder, runs, START, display, evaluated, check_folder, callback)
 
 
@@ -214,8 +228,6 @@ def _go_on(
     size, done = program.steps_per_iteration, counters["step"]
     if steps is not None and -(-steps // size) * size < done:
         raise UsageError(f"--steps {steps} is less than the {done} already done; valid: more than that")
-    if done >= config.steps:
-        display.note(f"{folder} has the {done:,} steps that were asked for; --steps N trains on")
     if not config.simulator.exact and done < config.steps:
         display.note(f"engine {config.engine} does not repeat itself to the last bit: going on, but not exactly")
     runs, exact = program.enter(runs, saved)
@@ -245,7 +257,11 @@ def resume(
     written = config.to_json()
     if steps is not None:
         config = resolve(Options.of(config) | {"steps": steps})
-    with locked(folder) as check_folder, Display(config.method, config.steps, quiet, len(config.settings)) as display:
+    with (
+        locked(folder) as check_folder,
+        Display(config.method, config.steps, quiet, len(config.settings)) as display,
+        _full_disk(folder, config, check_folder),
+    ):
         program = compile_config(config)
         _check_memory(program)
         runs, counters = _go_on(folder, program, written, steps, display)
@@ -253,5 +269,7 @@ def resume(
         _note_gap(program, folder, counters["step"], display)
         make_folder(folder / "events")
         write_config(folder, config)  # once nothing is left to be refused
+        if counters["step"] >= config.steps:
+            display.note(f"{folder} has the {counters['step']:,} steps that were asked for; --steps N trains on")
         with _failures(folder):
             return train_loop(program, folder, runs, counters, display, evaluated, check_folder, callback)

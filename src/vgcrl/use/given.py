@@ -97,6 +97,8 @@ def to_options(values: dict[str, Any]) -> Options:
     user's own is imported, since it is named here.
     """
     modules.import_plugins()
+    if values.get("method", "") is None:
+        raise UsageError("method None is not valid; valid: the name of a method, such as diayn")
     values = _with_named_env(values)
     env = str(values.get("env", ""))
     if not own.is_given(env):

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from vgcrl.experiments.scheduling.tasks import Say
 from vgcrl.experiments.scheduling.worker import MEASURED, Facts
+from vgcrl.training.display import terminal
 
 COLUMNS = ("program", "state", "node", "steps", "steps/s per run", "seconds left")
 
@@ -19,7 +19,7 @@ class View:
     def __init__(self, names: Iterable[str], say: Say, total: int | None = None):
         self._facts: dict[str, Facts] = {name: {} for name in names}
         self._ended: dict[str, str] = {}  # name -> how
-        self._say, self._total, self._console = say, total or len(self._facts), Console(stderr=True)
+        self._say, self._total, self._console = say, total or len(self._facts), terminal()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> "View":
