@@ -12,8 +12,10 @@ import pytest
 from gymnasium import spaces
 
 import foreign_envs
+import vgcrl
 from test_foreign import KEYS, one_line
 from tiny import TINY, flags
+from untrained import untrained
 from vgcrl.cli import main
 from vgcrl.envs.goal_envs import OwnSuccess
 from vgcrl.envs.gymnasium_engine import Foreign
@@ -283,3 +285,11 @@ def test_goals_may_be_choices():
     np.testing.assert_array_equal(seen[..., 2:], goals)
     assert worlds.succeeded().tolist() == [[1, 1, 1]]
     worlds.close()
+
+
+def test_a_policy_for_goals_that_are_choices_takes_what_it_was_trained_on(tmp_path):
+    run = untrained(tmp_path / "run", "gcrl", env="test_goal_envs:Rooms", horizon=6, seeds=1)
+    policy, seen = vgcrl.load(run), np.eye(6)
+    assert policy.act(seen[2], goal_state=seen[3]) in range(4)
+    with pytest.raises(ValueError, match=r"obs has shape \(2,\), the environment's observations have \(6,\)"):
+        policy.predict({"observation": 1, "achieved_goal": 0, "desired_goal": 2})

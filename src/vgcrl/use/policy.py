@@ -71,7 +71,7 @@ class Policy:
         if not isinstance(obs, dict) or not {"observation", goal} <= obs.keys():
             what = f"a dict with {', '.join(map(str, obs))}" if isinstance(obs, dict) else f"a {type(obs).__name__}"
             raise ValueError(f"the observation is {what}; valid: a dict with observation and {goal}")
-        return np.concatenate([np.asarray(obs["observation"]), np.asarray(obs[goal])], axis=-1)
+        return np.concatenate([np.atleast_1d(obs["observation"]), np.atleast_1d(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
         """The goal that stands for a state: z = E[q(·|s)], for categories the mode; one for each of a batch.
