@@ -78,7 +78,7 @@ def test_a_seed_that_has_diverged_is_told_and_not_loaded(lost_to, tmp_path, caps
     for use in (vgcrl.load, partial(vgcrl.film, goals=[3], out=tmp_path / "film.gif")):
         with pytest.raises(UsageError, match=r"seed 1, .* has diverged; valid: another seed"):
             use(run, seed=1, setting=1)
-    labels = [each["label"] for each in export.export_run(run, print, noise=False)["policies"]]
+    labels = [each["label"] for each in export.export_run(run, print, noise=False, given=None)["policies"]]
     rates = [f"learning rate {x:g}, posterior learning rate {x / 2:g}" for x in (1e-3, 1e-2)]
     assert labels == [f"seed 0, {rates[0]}", f"seed 1, {rates[0]}", f"seed 0, {rates[1]}"]
 
