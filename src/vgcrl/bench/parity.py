@@ -1,9 +1,9 @@
 """How far each engine ends from C MuJoCo after one environment step, and whether it ends there twice.
 
-`python -m vgcrl.bench.parity --out FILE` writes one row per body and engine that runs on this machine: the largest
-difference of any coordinate of qpos, median and 90 % quantile over states met under random actions, beside how far
-the step itself leads; the same of what is observed; whether the same steps give the same bits again. `--env BODY`
-writes those of one body.
+`python -m vgcrl.bench.parity --out FILE` writes a row per body and engine. A row has the largest difference of any
+coordinate of qpos, its median and 90 % quantile over states met under random actions, and how far the step itself
+leads; the same for the observation; and whether the same steps give the same bits again. `--env BODY` writes the rows
+of one body.
 """
 
 import argparse
@@ -37,7 +37,11 @@ ENGINES = {
 
 
 def met(task: bodies.Task, count: int) -> tuple[BodyState, np.ndarray, np.ndarray, dict[str, int]]:
-    """States of C MuJoCo under random actions, the next action, the state it leads to, and the room contacts took."""
+    """Runs C MuJoCo under random actions; returns states, an action for each, what it leads to, and the room needed.
+
+    What it leads to is qpos and then the observation, (state, nq + obs); the room is the most contacts and constraint
+    rows that were met.
+    """
     import mujoco
 
     model, random = bodies.load(task), np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Other people's implementations, timed with their own settings where they are installed."""
+"""Times other people's implementations with their own settings, where they are installed."""
 
 import contextlib
 import functools
@@ -14,12 +14,12 @@ import numpy as np
 
 from vgcrl.errors import UsageError
 
-Timing = Callable[[float], dict[str, Any]]  # about how many seconds -> speeds
+Timing = Callable[[float], dict[str, Any]]  # seconds to spend, roughly -> speeds
 
 
 class Peer(NamedTuple):
     packages: tuple[str, ...]
-    prepare: Callable[[], Timing]  # so that it can be timed more than once
+    prepare: Callable[[], Timing]  # builds it; the result can be called more than once
 
 
 def _median(run: Callable[[], float], seconds: float) -> float:
@@ -30,7 +30,7 @@ def _median(run: Callable[[], float], seconds: float) -> float:
 
 
 def stable_baselines3() -> Timing:
-    """SAC on HalfCheetah, one environment, one update per step, batch 256, (256, 256); no discriminator."""
+    """Prepares SAC on HalfCheetah: one environment, one update per step, batch 256, (256, 256), no discriminator."""
     import gymnasium
     from stable_baselines3 import SAC
 
@@ -55,7 +55,7 @@ def stable_baselines3() -> Timing:
 
 
 def qdax() -> Timing:
-    """DIAYN on brax's HalfCheetah with the settings of QDax's example notebook."""
+    """Prepares DIAYN on brax's HalfCheetah with the settings of QDax's example notebook."""
     started = time.perf_counter()
     import qdax.tasks.brax.v2 as environments
     from qdax.baselines.diayn import DIAYN, DiaynConfig

@@ -31,7 +31,10 @@ BATCH, WIDTH = 256, 256
 
 
 def _per_second(run: Callable[[], float], seconds: float) -> float:
-    """The median rate of `run`, which does some work, waits for it and says how much; after one call not counted."""
+    """Returns the median rate of `run`, which does some work, waits for it and returns how much it was.
+
+    A first call, which may compile, is not counted.
+    """
     run()
     rates, started = [], time.perf_counter()
     while len(rates) < 5 or time.perf_counter() - started < seconds:
@@ -51,7 +54,7 @@ def configuration(env: str, engine: str, runs: int, goals: int, envs: int, ratio
 
 
 class Training:
-    """DIAYN in training: the real loop, not a model of it."""
+    """Times DIAYN in the real training loop."""
 
     def __init__(self, config: Config):
         started = time.perf_counter()
@@ -69,7 +72,7 @@ class Training:
         self.done += iterations
 
     def steps_per_second(self, seconds: float) -> float:
-        """Of all runs together."""
+        """Returns the environment steps per second of all runs together."""
         config, collects = self.config, self.config.schedule[0]
         start, before = time.perf_counter(), self.done
         self._advance(2)
@@ -83,7 +86,7 @@ class Training:
         return _per_second(run, seconds)
 
     def updates_per_second(self, seconds: float) -> float:
-        """Of the learner alone, on the same replay."""
+        """Returns the updates per second of the learner alone, all runs together, on a replay that stays the same."""
 
         def run() -> float:
             rest, state, calls = without(self.state, "scene"), self.state.learner, 8
@@ -96,7 +99,7 @@ class Training:
 
 
 def simulation_per_second(config: Config, seconds: float, count: int) -> float:
-    """The environment alone with random actions, observations assembled."""
+    """Returns the steps per second of `count` environments alone under random actions, observations included."""
     actions = config.specification.action_dim
     if config.native:
         return native_per_second(Vectorised(config.build_env(worlds=count), count), seconds, 20)
@@ -115,7 +118,7 @@ def simulation_per_second(config: Config, seconds: float, count: int) -> float:
 
 
 def native_per_second(env: Vectorised, seconds: float, steps: int) -> float:
-    """A native environment with random actions, `steps` of them in one call."""
+    """Returns the steps per second of a native environment under random actions, with `steps` of them in one call."""
 
     def body(i: jax.Array, state: Any) -> Any:
         key = jax.random.fold_in(key_of_seed(0), i)
@@ -132,10 +135,10 @@ def native_per_second(env: Vectorised, seconds: float, steps: int) -> float:
 
 
 def products(spec: EnvSpec, goals: int) -> list[tuple[int, int, int]]:
-    """(m, k, n) of every matrix product one update cannot do without."""
+    """Returns (m, k, n) of every matrix product that one update cannot do without."""
 
     def net(sizes: tuple[int, ...], weights: bool, inputs: bool) -> list[tuple[int, int, int]]:
-        """Forward, and backward to weights and inputs where asked."""
+        """Returns the products of one network: forward, and backward to weights and inputs where asked."""
         layers = list(itertools.pairwise(sizes))
         forward = [(BATCH, i, o) for i, o in layers]
         to_weights = [(o, BATCH, i) for i, o in layers] if weights else []
@@ -158,7 +161,7 @@ def products(spec: EnvSpec, goals: int) -> list[tuple[int, int, int]]:
 
 
 def products_per_second(spec: EnvSpec, goals: int, seconds: float, count: int = 50) -> float:
-    """How often the bare products of one update can be done: the floor of arithmetic, for one run."""
+    """Returns how many times per second the products of one update alone can be done: the floor of arithmetic."""
     key = key_of_seed(1)
     pairs = [(jax.random.normal(key, (m, k)), jax.random.normal(key, (k, n))) for m, k, n in products(spec, goals)]
 
@@ -180,7 +183,7 @@ def products_per_second(spec: EnvSpec, goals: int, seconds: float, count: int = 
 
 
 def traffic(spec: EnvSpec, goals: int) -> int:
-    """Bytes one update must move: weights, gradients and both moments read and written once, targets too."""
+    """Returns the bytes one update must move: weights, gradients, both moments and targets, read and written once."""
     hidden = (WIDTH, WIDTH)
 
     def size(*sizes: int) -> int:
@@ -193,7 +196,7 @@ def traffic(spec: EnvSpec, goals: int) -> int:
 
 
 def bytes_per_second(seconds: float) -> float:
-    """Of memory: reading and writing a large array."""
+    """Returns the bandwidth of memory, measured by reading and writing a large array."""
     size = 2**28 if jax.default_backend() != "cpu" else 2**25
     step = jax.jit(lambda x: x + 1.0, donate_argnums=0)
     box = [jnp.zeros(size)]
@@ -206,7 +209,7 @@ def bytes_per_second(seconds: float) -> float:
 
 
 def replay_bytes(spec: EnvSpec) -> int:
-    """Of a million steps."""
+    """Returns the bytes of a replay that holds a million steps."""
     obs, action = jnp.zeros((8, spec.obs_dim)), jnp.zeros((8, spec.action_dim))
     example = Transition(obs, action, obs, jnp.zeros(8, jnp.int32), jnp.zeros(8, bool))
     shapes = jax.eval_shape(lambda: replay.init(example, 125_000, 1_000))
@@ -242,8 +245,11 @@ def bench(
     ratio: float | None,
     seconds: float,
 ) -> dict[str, Any]:
-    """One row per engine and number of runs, and per |G| for one run. The peer is timed before and after, so that drift
-    shows."""
+    """Times training, the learner alone, the simulation and a peer, and returns all that was measured.
+
+    There is a row per engine and number of runs, and per |G| for the first number of runs. The peer is timed before and
+    after, so that drift shows.
+    """
     if peer is not None and peer not in peers.PEERS:
         raise UsageError(f"--peer {peer!r} is unknown; valid: {', '.join(peers.PEERS)}")
     jax.config.update("jax_enable_compilation_cache", False)  # start-up is measured as a newcomer has it

@@ -27,7 +27,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if arguments[0] not in (*HELP, "--version"):
         one_of("command", arguments[0], COMMANDS)
     for word in arguments:
-        if re.fullmatch("--[a-z-]+=--", word):  # which argparse takes for the end of the options
+        if re.fullmatch("--[a-z-]+=--", word):  # argparse would take it for the end of the options
             raise UsageError(f"{word.removesuffix('=--')} '--' is not valid; valid: a value that is not --")
     top = parser(arguments[0], _values_for(arguments) if _asks_for_help(arguments) else None)
     args, unknown = top.parse_known_args(arguments)
@@ -46,7 +46,7 @@ def _asks_for_help(arguments: list[str]) -> bool:
 
 
 def _values_for(arguments: list[str]) -> Mapping[str, Any]:
-    """What `train` with these arguments would use; where there are none, only that it is the plain one."""
+    """Returns the values that `train` would use with these arguments; without any, PLAIN, which needs no JAX."""
     asked = [word for word in arguments if word not in HELP]
     if asked == ["train"]:
         return PLAIN
@@ -110,7 +110,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
 
 
 def _flush() -> None:
-    """What has been printed, of which nothing is left where it cannot be written."""
+    """Flushes what has been printed; where it cannot be written it is dropped, and OSError is raised."""
     try:
         if sys.stdout:  # it may have been closed
             sys.stdout.flush()
@@ -120,7 +120,7 @@ def _flush() -> None:
 
 
 def _check_folder() -> None:
-    """Python and its packages ask where they are, again and again."""
+    """Raises UsageError where the current folder was removed, since Python and packages often ask for it."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def _check_folder() -> None:
 
 
 def _import_named(args: argparse.Namespace) -> None:
-    """Modules that the user names on this command: by --import, and by --env where that trains something new."""
+    """Imports the modules that the user names: by --import, and by --env where the command trains something new."""
     from vgcrl.envs import modules
 
     modules.import_plugins()
@@ -142,26 +142,28 @@ def _import_named(args: argparse.Namespace) -> None:
 
 
 def _print_traceback(error: BaseException) -> None:
-    """Also of what happened in a worker process."""
+    """Prints the traceback of an error, or that from a worker process where it happened there."""
     cause = error if isinstance(error, Broken) else error.__cause__
     remote = cause.traceback if isinstance(cause, Broken) else ""
     say(remote or "".join(traceback.format_exception(error)))
 
 
 def _check_devices() -> None:
-    """JAX may have been told of one that is not there, or was not built for it."""
+    """Raises UsageError where JAX was told of a device that is not there, or that it was not built for."""
     import jax
 
     try:
         jax.devices()
-    except (RuntimeError, AssertionError) as error:  # the latter, without a word, of one that it knows but cannot use
+    except (RuntimeError, AssertionError) as error:  # AssertionError, without text, for one it knows but cannot use
         what = str(error).partition("\n")[0] or f"{os.environ.get('JAX_PLATFORMS')!r} cannot be used"
         raise UsageError(f"JAX has no device to compute on: {what}; valid: JAX_PLATFORMS=cpu, or unset") from None
 
 
 def _set_up_jax() -> None:
-    """It computes in single precision, whatever else it is told. Compiled programs are kept between runs, in
-    $JAX_COMPILATION_CACHE_DIR or the user's cache folder, where that can be written."""
+    """Sets JAX to single precision, whatever else it is told, and keeps compiled programs between runs.
+
+    They are kept in $JAX_COMPILATION_CACHE_DIR or the user's cache folder, where that can be written.
+    """
     import jax
 
     jax.config.update("jax_enable_x64", False)
@@ -175,7 +177,7 @@ def _set_up_jax() -> None:
 
 @contextmanager
 def _own_style(command: str) -> Generator[None]:
-    """Figures of a command look as they are meant to, whatever style the user has (a matplotlibrc)."""
+    """Sets the style of figures while a command runs, whatever style the user has (a matplotlibrc)."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns of files of its own that it cannot write
     if command in ("evaluate", "experts", "list") or missing_for_reports():
         yield

@@ -24,7 +24,7 @@ REACHED = {"F": "F", "LGR(z)": "lgr_z", "LGR(s)": "lgr_s", "LGR_v": "lgr_v", "en
 
 @contextmanager
 def _executor(args: argparse.Namespace) -> Generator[Any]:
-    """Where programs run, as asked for."""
+    """Yields the executor that was asked for: here, or on a Ray cluster, which is connected to meanwhile."""
     from vgcrl.experiments.scheduling import here
 
     given = [name for name in ("gpus", "cpus", "storage") if getattr(args, name) is not None]
@@ -48,12 +48,15 @@ def say(text: str) -> None:
 
 
 def drop(stream: TextIO) -> None:
-    """What is left of an output that cannot be written, and what follows, goes nowhere."""
+    """Sends what is left of an output that cannot be written, and all that follows, to /dev/null."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _finish(run: Any, enough: bool, film: bool) -> int:
-    """What was reached; `enough` where it was stopped because that was what was asked for; a film where asked."""
+    """Prints what a run reached, writes its report, page and film, and returns the exit code.
+
+    `enough`: whether it was stopped because it reached what --stop-when asks.
+    """
     from vgcrl.training.run_folder import again
 
     for name, group in zip(run.config.setting_names, run.last.get("settings", [run.last]), strict=True):
@@ -81,8 +84,10 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
 
 
 def _page_beside(run: Any) -> Path | None:
-    """The page of a point mass, which is small; that of a body has MuJoCo in it, and is written when asked for, and
-    what is registered elsewhere may have no page."""
+    """Writes the page of a point mass and returns its path, or None for other environments.
+
+    The page of a body has MuJoCo in it, so it is written only when asked for; what a plug-in registers may have none.
+    """
     from vgcrl.show.explorer import explore
     from vgcrl.show.explorer.worlds import POINT_MASSES
 
@@ -112,7 +117,7 @@ def _train(args: argparse.Namespace) -> int:
 
 
 def _prepare_film(env: str | None, config: Callable[[], "Config"]) -> None:
-    """Before anything is trained: a renderer, and whether it can be filmed, as far as that can be known."""
+    """Chooses a renderer before training, and raises UsageError where a film is known to be impossible."""
     need_report("--film")
     from vgcrl.show.film import check_filmable, find_renderer
 
@@ -251,7 +256,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _values(args: argparse.Namespace) -> dict[str, Any]:
-    """Options of a sweep: several values of each, or a range."""
+    """Returns the options of a sweep, each with its values or a range."""
     from vgcrl.experiments.sweep import read_values
     from vgcrl.training.config import FIELDS, KNOBS
 
@@ -354,7 +359,7 @@ def _print_speeds(record: dict[str, Any], as_json: bool) -> None:
 
 
 def _in_words(x: Any) -> str:
-    """A part of a record, however deep, for a reader."""
+    """Returns a part of a record as text, however deeply it is nested."""
     if isinstance(x, dict):
         return ", ".join(f"{k.replace('_', ' ')} {_in_words(v)}" for k, v in x.items())
     if isinstance(x, list):

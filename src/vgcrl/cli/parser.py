@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")  # also -1e-3, which is no option
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Help, and the version; argparse would not tell that they cannot be written."""
+        """Prints help and version; argparse would hide an error in writing them."""
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
@@ -73,7 +73,7 @@ def parser_of(kind: Kind) -> Callable[[str], Any]:
 def _add_options(
     parser: argparse.ArgumentParser, usual: Mapping[str, Any], fixed: tuple[str, ...] = (), raw: bool = False
 ) -> None:
-    """Every option that is not fixed, in groups; `usual` are the values unless told. Where `raw`, as text."""
+    """Adds every option that is not fixed, in groups; `usual` are the defaults to show. With `raw` values stay text."""
     from vgcrl.training.config import FIELDS
     from vgcrl.training.option_groups import help_lines
 
@@ -95,7 +95,7 @@ def _add_line(group: argparse._ArgumentGroup, line: HelpLine, kind: Callable[[st
 
 
 def _add_plain_options(parser: argparse.ArgumentParser) -> None:
-    """As `vgcrl train --help` shows them where nothing else is asked: without JAX, whose import takes seconds."""
+    """Adds the options that a plain `vgcrl train --help` shows, without JAX, whose import takes seconds."""
     for title, lines in read_plain_help().items():
         group = parser.add_argument_group(title)
         for line in lines:
@@ -103,7 +103,7 @@ def _add_plain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _whole(text: str, most: int = LARGEST) -> int:
-    """Already an integer; here for its range."""
+    """Returns an integer from 1 to `most`; raises ValueError for any other text."""
     value = int(text)
     if not 1 <= value <= most:
         raise ValueError
@@ -119,7 +119,7 @@ def _add_ray(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_watching(group: argparse._ActionsContainer) -> None:
-    """What is asked of evaluations, and of the end."""
+    """Adds the options on evaluations, and on the end of training."""
     stop = "stop and save where the mean of a metric has come so far, e.g. 'lgr_z>=0.95' or 'lgr_s<=0.1'"
     group.add_argument("--stop-when", metavar="METRIC>=X", help=stop)
     group.add_argument("--wandb", metavar="PROJECT", help="log evaluations to Weights & Biases too")
@@ -150,8 +150,8 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
 
 
 class Wanted(NamedTuple):
-    """What is asked of a command's options: all of them, also those that take JAX to know; and the values of `train`
-    unless told, where they are known."""
+    """Which options a command is to have: with `full` also those that need JAX; `usual` are the defaults of `train`,
+    where they are known."""
 
     full: bool
     usual: Mapping[str, Any] | None
@@ -338,8 +338,11 @@ IMPORTING = ("train", "resume", "evaluate", "experts", "report", "explore", "fil
 
 
 def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> Parser:
-    """Of all commands. Options that take JAX to know are added for the command asked for, or all if none is; `usual`
-    are those of `train` unless told."""
+    """Returns the parser of all commands.
+
+    Options that need JAX are added only for the command asked for, or for all if none is; `usual` are the defaults of
+    `train`.
+    """
     top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
     top.add_argument(
         "--version", action="version", version=f"vgcrl {vgcrl.__version__}", help="print the version and exit"

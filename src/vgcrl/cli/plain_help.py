@@ -1,6 +1,6 @@
-"""What `vgcrl train --help` shows where no method or environment is named, kept in a file so that it takes no JAX.
+"""What `vgcrl train --help` shows where no method or environment is named, kept in a file so that it needs no JAX.
 
-A test holds the file to what the options say. After a change of them: `python tools/write_help.py`.
+A test compares the file with the options. After they change, run `python tools/write_help.py`.
 """
 
 import json
@@ -14,12 +14,12 @@ FILE = Path(str(files("vgcrl") / "data" / "train-help.json"))
 
 
 def read_plain_help() -> dict[str, list[HelpLine]]:
-    """Lines of each group."""
+    """Returns the lines of each group, read from the file."""
     return {title: [HelpLine(*line) for line in lines] for title, lines in json.loads(FILE.read_text()).items()}
 
 
 def plain_help() -> dict[str, list[HelpLine]]:
-    """The same as the options have it, by way of JAX."""
+    """Returns the lines of each group made from the options themselves, which imports JAX."""
     from vgcrl.training.option_groups import help_lines, values_for
     from vgcrl.training.options import Options
 

@@ -24,15 +24,15 @@ from vgcrl.errors import UsageError, hint
 
 
 class Engine(NamedTuple):
-    native: bool  # builds an Env to be traced with the learner, else HostEnvs on the host
+    native: bool  # whether it builds an Env, to be traced with the learner, else HostEnvs on the host
     build: Callable[..., Any]  # how many side by side (HostEnvs: runs, environments in each); keywords: its options
     options: tuple[str, ...]
-    inexact_on: tuple[str, ...] = ()  # backends of JAX on which the same run twice may differ in its last bits
+    inexact_on: tuple[str, ...] = ()  # backends of JAX on which a repeated run may differ in its last bits
     examined_by: str | None = None  # the engine that measures what this one trained; None: itself
 
     @property
     def exact(self) -> bool:
-        """Whether the same run twice has the same bits, on this machine."""
+        """Whether a repeated run has the same bits on this machine."""
         return jax.default_backend() not in self.inexact_on
 
 
@@ -68,7 +68,7 @@ PAPER: dict[str, Any] = {
 
 
 GYMNASIUM = ("env_arg", "horizon", "workers")  # options of any Gymnasium environment
-WARP_WORLDS = 1024  # from so many side by side on, Warp on an H200 is faster than MuJoCo on 16 cores
+WARP_WORLDS = 1024  # with so many environments or more, Warp on an H200 is faster than MuJoCo on 16 cores
 
 
 def _jax(build: Callable[..., Env], *options: str) -> dict[str, Engine]:
@@ -137,8 +137,11 @@ ENVS = {
 
 
 def find(name: str) -> EnvRow:
-    """A row of the registry, or any Gymnasium id: `Id-v0`, or `package.module:Id-v0` for one's own; or a class or
-    function `package.module:Name`."""
+    """Returns the row of an environment; raises UsageError where the name is unknown.
+
+    A name is one of the registry, any Gymnasium id (`Id-v0`, or `package.module:Id-v0` for one's own), or a class or
+    function `package.module:Name`.
+    """
     if name in ENVS:
         return ENVS[name]
     known = gymnasium_engine.ids(name)
@@ -160,8 +163,10 @@ def find(name: str) -> EnvRow:
 
 
 def choose(row: EnvRow, worlds: int) -> str:
-    """The engine for `auto`, by measurement: Warp on a GPU that has enough to do; else MuJoCo on the CPU's cores,
-    unless there are few beside a GPU."""
+    """Returns the name of the engine that was measured to be fastest, for `auto`.
+
+    It is Warp on a GPU with enough environments, else MuJoCo on the CPU's cores, or MJX where a GPU has few beside it.
+    """
     default = next(iter(row.engines))
     if "warp" in row.engines and worlds >= WARP_WORLDS and jax.default_backend() == "gpu" and not warp_engine.missing():
         return "warp"

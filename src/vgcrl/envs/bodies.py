@@ -1,7 +1,6 @@
 """HalfCheetah, Ant and Humanoid: Gymnasium's v5 tasks without contact forces, written once for every engine.
 
-Functions take arrays of any namespace (numpy or JAX), for one simulation or many: indices count from
-the last axis.
+Functions take numpy or JAX arrays, of one simulation or of many: all leading axes are kept.
 """
 
 import functools
@@ -24,13 +23,13 @@ REACH = 10.0  # m: range of the places as goals, on each axis
 class Task(NamedTuple):
     xml: str  # among Gymnasium's own files
     gymnasium: str  # the same task there
-    options: dict[str, Any]  # of it
+    options: dict[str, Any]  # of Gymnasium's task
     places: int  # leading positions that say where the body is: x, or x and y; observed only where asked for
     noise: float  # scale of the random start
     normal: bool  # velocities start from a normal distribution, else from a uniform one
     rich: bool  # inertias, body velocities and actuator forces are observed too
     height: tuple[float, float] | None  # healthy range of z; outside it an episode may terminate
-    strict: bool = False  # the ends of that range are unhealthy
+    strict: bool = False  # whether the ends of that range are unhealthy
     frames: int = 5  # simulation steps per action
 
 
@@ -53,7 +52,7 @@ RICH = ("cinert", "cvel", "qfrc_actuator")
 
 
 def model_file(task: Task) -> Path:
-    """Gymnasium's own file."""
+    """Returns the path of the model's XML, which is Gymnasium's own file."""
     try:
         import gymnasium
     except ImportError as error:
@@ -62,7 +61,7 @@ def model_file(task: Task) -> Path:
 
 
 def load(task: Task) -> Any:
-    """The model, from Gymnasium's own file."""
+    """Returns MuJoCo's model, loaded from Gymnasium's own file."""
     path = model_file(task)
     try:
         mujoco: Any = importlib.import_module("mujoco")
@@ -73,7 +72,7 @@ def load(task: Task) -> Any:
 
 
 def quiet_mujoco() -> None:
-    """MuJoCo's warnings go to stderr, each once, not to ./MUJOCO_LOG.TXT; unless the user has a handler."""
+    """Sends each of MuJoCo's warnings to stderr once, not to ./MUJOCO_LOG.TXT, unless the user has set a handler."""
     if importlib.util.find_spec("mujoco") is None:
         return
     mujoco: Any = importlib.import_module("mujoco")
@@ -88,7 +87,7 @@ def _warn_once(text: str) -> None:
 
 
 def observe(task: Task, data: Any, positions: bool) -> Any:
-    """`data` has MuJoCo's fields, with any leading axes; with `positions` the places come first."""
+    """Returns the observation, (..., obs), of `data`, which has MuJoCo's fields; with `positions` places come first."""
     xp = data.qpos.__array_namespace__()
     parts = [data.qpos[..., 0 if positions else task.places :], data.qvel]
     if task.rich:
@@ -99,7 +98,7 @@ def observe(task: Task, data: Any, positions: bool) -> Any:
 
 
 def unhealthy(task: Task, qpos: Any, qvel: Any) -> Any:
-    """Fallen, jumped or broken; never where the task has no healthy range."""
+    """Returns whether a body is outside its healthy range, (...,); never where the task has none."""
     xp = qpos.__array_namespace__()
     z = qpos[..., 2]
     if task.height is None:
@@ -112,17 +111,17 @@ def unhealthy(task: Task, qpos: Any, qvel: Any) -> Any:
 
 
 def start(task: Task, qpos: Any, position_noise: Any, velocity_noise: Any) -> tuple[Any, Any]:
-    """Positions and velocities at a reset. Noise is uniform on (−1, 1), or normal for velocities."""
+    """Returns positions and velocities at a reset, given noise that is uniform on (−1, 1), or normal for velocities."""
     return qpos + task.noise * position_noise, task.noise * velocity_noise
 
 
 def turn(task: Task, obs: np.ndarray, angle: Any, positions: bool) -> np.ndarray:
-    """What would be observed were all turned to the left by an angle in radians, of a body that moves on a plane."""
+    """Returns the observations (..., obs) of a body on a plane as if all were turned left by `angle`, in radians."""
     out, angle = obs.copy(), np.broadcast_to(angle, obs.shape[:-1])
     cos, sin = np.cos(angle), np.sin(angle)
 
     def vectors(first: Any) -> None:
-        """x and y of vectors, where x is at these places in the observation."""
+        """Turns the vectors whose x is at the indices `first` of the observation, and y at the next."""
         first = np.atleast_1d(first)
         x, y = obs[..., first], obs[..., first + 1]
         out[..., first] = cos[..., None] * x - sin[..., None] * y
@@ -153,7 +152,10 @@ def turn(task: Task, obs: np.ndarray, angle: Any, positions: bool) -> np.ndarray
 
 
 def specification(task: Task, model: Any, horizon: int, positions: bool) -> EnvSpec:
-    """Places, where they are observed, then the pose, the velocities, and what the task shows beside them."""
+    """Returns the EnvSpec of a body, with the dimensions and ranges of its observation.
+
+    An observation has the places, if shown, then the pose, the velocities, and what else the task shows.
+    """
     unseen = 0 if positions else task.places
     first_velocity = model.nq - unseen
     width = first_velocity + model.nv

@@ -1,8 +1,8 @@
-"""The contracts of environments: native ones, run side by side, and those that run on the host.
+"""The contracts of environments: native ones in JAX, and those that run on the host.
 
-A native environment is pure and describes one instance; `Vectorised` makes many of it, with a time limit
-and a fresh random start where an episode ended, to be traced into one program with the learner.
-`HostEnvs` are all environments of all runs in one object outside that program: they hold their own state.
+A native environment is pure and describes one instance. `Vectorised` runs many of it side by side, with a time limit
+and a fresh random start where an episode ended, to be traced into one program with the learner. `HostEnvs` are all
+environments of all runs in one object outside that program, and hold their own state.
 """
 
 import os
@@ -22,15 +22,15 @@ from jax import Array
 from vgcrl.errors import Broken, UsageError
 from vgcrl.objective.types import EnvSpec, Step
 
-# Of a traceback, code that is not the user's: of installed packages, Python's, ours, and what has no file.
+# Code in a traceback that is not the user's: installed packages, Python's, ours, and code without a file.
 INSTALLED = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 OURS = str(Path(__file__).parents[1])
 OTHERS = (*INSTALLED, sysconfig.get_path("stdlib"), OURS, "<")
-MAKERS = (OURS, *(f"{path}/gymnasium/" for path in INSTALLED))  # which call what is at fault
+MAKERS = (OURS, *(f"{path}/gymnasium/" for path in INSTALLED))  # these only call the code that is at fault
 
 
 def cores() -> int:
-    """Those that this process may use: several programs on one machine get their own with `taskset`."""
+    """Returns how many cores this process may use; `taskset` gives several programs on one machine their own."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -42,10 +42,10 @@ class Env(NamedTuple):
 
 
 class HostEnvs(Protocol):
-    """Environments on the host, (run, env). Arrays are numpy's, observations float32, actions in [−1, 1].
+    """Environments on the host; arrays are numpy's, (run, env, ...), observations float32, actions in [−1, 1].
 
-    `keys` is the key of each run as two words. What happens at a step is a function of state, action, key
-    and `clock`, the steps taken so far; so runs trained together are the same as runs trained alone.
+    `keys` has the key of each run as two words. What happens at a step is a function of state, action, key and `clock`,
+    the number of steps so far, so that runs trained together are the same as runs trained alone.
     """
 
     spec: EnvSpec
@@ -54,21 +54,21 @@ class HostEnvs(Protocol):
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> Step: ...
     def save(self) -> dict[str, np.ndarray]: ...
     def load(self, saved: dict[str, np.ndarray]) -> bool:
-        """Go on in mid-episode; False where what was saved does not allow it."""
+        """Restores what `save` returned, to continue in mid-episode; returns False where that is not possible."""
         ...
 
     def close(self) -> None: ...
 
 
 class GoalEnvs(HostEnvs, Protocol):
-    """Goal environments, those whose `spec.goal` is not empty, ask for goals of their own."""
+    """Environments that ask for goals of their own: those whose `spec.goal` is not empty."""
 
     def desired(self) -> np.ndarray: ...
     def succeeded(self) -> np.ndarray: ...
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line; one that cannot tell of itself by its name."""
+    """Returns an exception in one line, `NAME: TEXT`, or only its name where it has no text."""
     try:
         what = str(error).strip()
     except Exception:
@@ -77,7 +77,10 @@ def told(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where, as ` at FILE:LINE`: the innermost frame of the user's own code, else of an installed package's."""
+    """Returns where an error was raised, as ` at FILE:LINE`; empty where that is not known.
+
+    It is the innermost frame of the user's own code, else of an installed package.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(OTHERS)]
     theirs = [x for x in frames if x.filename.startswith(INSTALLED) and not x.filename.startswith(MAKERS)]
@@ -86,7 +89,7 @@ def place_of(error: BaseException) -> str:
 
 
 def broken(name: str, error: BaseException) -> Broken:
-    """What an environment raised."""
+    """Returns the error to report for what an environment raised, with its whole traceback."""
     out = Broken(f"{name}: {told(error)}{place_of(error)}")
     out.traceback = "".join(traceback.format_exception(error))
     return out
@@ -94,7 +97,7 @@ def broken(name: str, error: BaseException) -> Broken:
 
 @contextmanager
 def at_fault(tell: Callable[[BaseException], UsageError]) -> Generator[None]:
-    """Around the user's code: whatever it raises is told in one line, but for Ctrl-C, and for what is one already."""
+    """Turns what the user's code raises into the error that `tell` returns, except UsageError and Ctrl-C."""
     try:
         yield
     except (UsageError, KeyboardInterrupt):
@@ -104,20 +107,20 @@ def at_fault(tell: Callable[[BaseException], UsageError]) -> Generator[None]:
 
 
 def close(env: Any) -> None:
-    """Whatever it raises: nothing depends on it any more."""
+    """Closes an environment, and ignores what that raises, since nothing depends on it any more."""
     with suppress(Broken), at_fault(partial(broken, "")):
         env.close()
 
 
 def check_alike(name: str, first: tuple[int, int], found: tuple[int, int]) -> None:
-    """That environments of one name have as many numbers in an observation and in an action, each as (2,)."""
+    """Raises Broken where two instances differ in size, (numbers in an observation, numbers in an action)."""
     for what, one, other in zip(("an observation", "an action"), first, found, strict=True):
         if one != other:
             raise Broken(f"{name}: {what} of one instance has {one} numbers, of another {other}; valid: as many in all")
 
 
 def generator(key: np.ndarray, clock: int) -> np.random.Generator:
-    """Random numbers for one run at one step, without any state to keep."""
+    """Returns a generator of random numbers for one run at one step, from its key and `clock` alone."""
     word = (int(key[0]) << 32) | int(key[1])
     return np.random.Generator(np.random.Philox(key=np.array([word, clock + 1], np.uint64)))
 
@@ -142,7 +145,7 @@ class Vectorised(NamedTuple):
         return VecState(sim, zeros, zeros), obs
 
     def step(self, state: VecState, action: Array, key: Array) -> tuple[VecState, Step]:
-        """A policy that has diverged rests: what is no number does not reach the simulator."""
+        """Steps all environments, `action` (env, action); an action that is not a number becomes 0."""
         action = jnp.nan_to_num(action)
         key_step, key_reset = jax.random.split(key)
         keys = jax.random.split(key_step, self.count)

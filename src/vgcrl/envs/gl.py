@@ -1,4 +1,4 @@
-"""Which OpenGL MuJoCo renders with where nothing is said: tried in a process of its own, which a broken one may end."""
+"""Chooses the OpenGL that MuJoCo renders with. Each is tried in a process of its own, since a broken one may end it."""
 
 import os
 import subprocess
@@ -11,12 +11,12 @@ PROBE = (
 
 
 def too_late() -> bool:
-    """Whether MuJoCo, which reads which GL to use when it is imported, was imported without a choice."""
+    """Returns whether MuJoCo was imported before MUJOCO_GL was set, which it reads only then."""
     return "mujoco" in sys.modules and not os.environ.get("MUJOCO_GL")
 
 
 def _find() -> bool:
-    """Whether one works, which the environment then names."""
+    """Returns whether an OpenGL works here, and if so sets MUJOCO_GL to it."""
     asked = os.environ.get("MUJOCO_GL")
     for name in [asked] if asked else ["egl", "osmesa"]:
         environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
@@ -28,13 +28,15 @@ def _find() -> bool:
 
 
 def choose_gl() -> bool:
-    """Whether MuJoCo's own renderer works here. To be asked before MuJoCo is imported."""
+    """Returns whether MuJoCo's renderer works here, and sets MUJOCO_GL; call it before MuJoCo is imported."""
     return not too_late() and _find()
 
 
 def choose_for_gymnasium() -> None:
-    """Before an environment of Gymnasium's renders. Its renderer reads the choice then; without one it tries GLFW
-    first, which can end a process that has no display."""
+    """Sets MUJOCO_GL before an environment of Gymnasium's renders, where MuJoCo was imported without a choice.
+
+    Gymnasium's renderer reads it only then; without it, it tries GLFW first, which can end a process without a display.
+    """
     shown = any(os.environ.get(name) for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
     if "mujoco" in sys.modules and not shown and not _find():
         os.environ["MUJOCO_GL"] = "off"

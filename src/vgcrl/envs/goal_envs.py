@@ -1,22 +1,24 @@
-"""What a goal environment says of its own goals: which it asks for, and whether they are reached."""
+"""What a goal environment says of its own goals: which goals it asks for, and whether they are reached."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-RESETS = 100  # after which the range of the goals that are asked for is known
+RESETS = 100  # number of starts from which the range of desired goals is taken
 
 
 def desired_range(env: Any, desired: Callable[[Any], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest desired goals of many starts; `desired` finds them in an observation."""
+    """Returns the least and the largest desired goal over many starts; `desired` takes it from an observation."""
     goals = [desired(env.reset(seed=seed)[0]) for seed in range(RESETS)]
     return np.min(goals, axis=0), np.max(goals, axis=0)
 
 
 def success(env: Any, obs: dict[str, Any], info: dict[str, Any]) -> float:
-    """1 where the desired goal is reached, 0 where not: as the environment says, or where its reward is that of being
-    exactly there. Not a number where it says neither."""
+    """Returns 1 where the desired goal is reached, 0 where it is not, and NaN where the environment does not say.
+
+    Without a flag in `info`, it is reached where the reward is at least that of being exactly there.
+    """
     for name in ("is_success", "success"):
         if name in info:
             return float(bool(np.all(info[name])))
@@ -29,20 +31,23 @@ def success(env: Any, obs: dict[str, Any], info: dict[str, Any]) -> float:
 
 
 class OwnSuccess:
-    """Of the episodes of an evaluation, (run, episode), the share in which the environment's own goal was reached."""
+    """Counts the episodes of an evaluation, (run, episode), in which the environment's own goal was reached."""
 
     def __init__(self, shape: tuple[int, ...]):
         self.running = np.ones(shape, bool)
         self.ever, self.end = np.zeros(shape), np.zeros(shape)
 
     def follow(self, succeeded: np.ndarray, last: np.ndarray) -> None:
-        """One step of all episodes; one that has ended counts no more."""
+        """Adds one step of all episodes; an episode that has ended is no longer counted."""
         self.ever = np.where(self.running, np.maximum(self.ever, succeeded), self.ever)
         self.end = np.where(self.running, succeeded, self.end)
         self.running &= ~last
 
     def rates(self) -> dict[str, np.ndarray]:
-        """Of each run: at any step, and at the end. Nothing where the environment does not say."""
+        """Returns the share of episodes of each run that reached it at any step, and at the end.
+
+        The dict is empty where the environment does not say whether its goal is reached.
+        """
         if np.isnan(self.ever).any():
             return {}
         return {"env_success": self.ever.mean(axis=1), "env_success_end": self.end.mean(axis=1)}

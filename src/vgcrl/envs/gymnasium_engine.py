@@ -17,12 +17,12 @@ from vgcrl.envs.observations import NotNumbers, flat
 from vgcrl.errors import UsageError, hint, install
 from vgcrl.objective.types import EnvSpec, Step
 
-MOST_CHOICES = 100_000  # of discrete actions; policy and critics have a number for each
+MOST_CHOICES = 100_000  # most discrete actions; policy and critics have an output for each
 UNBOUNDED = 1e6  # environments often write some large number for a bound that is not there
 
 
 def ids(wanted: str = "") -> list[str]:
-    """All that are registered, with those of gymnasium-robotics where the one that is wanted is not."""
+    """Returns all registered ids; where `wanted` is not one of them, gymnasium-robotics is imported first."""
     try:
         import gymnasium
     except ImportError:
@@ -33,7 +33,10 @@ def ids(wanted: str = "") -> list[str]:
 
 
 def horizon(name: str) -> int | Callable[..., int | None] | None:
-    """The time limit that an id is registered with; of a class or function that of one which has to be built."""
+    """Returns the time limit that an id is registered with, or a function of `env_arg` that returns it.
+
+    For a class or function an environment has to be built to know the limit. None is no limit.
+    """
     registry = _gymnasium(name).registry
     module, colon, identifier = name.rpartition(":")
     if colon and not own.is_given(name):
@@ -68,7 +71,7 @@ def _gymnasium(name: str) -> Any:
 
 
 def _example(name: str, options: dict[str, Any]) -> Any:
-    """An environment to learn the spaces from; what is wrong with the choice of it shows here."""
+    """Builds one environment to learn the spaces from; raises UsageError where it cannot be used for training."""
     gymnasium = _gymnasium(name)
 
     def unbuilt(error: BaseException) -> UsageError:
@@ -95,13 +98,13 @@ def _example(name: str, options: dict[str, Any]) -> Any:
 
 
 def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Of a Box, or what is flat."""
+    """Returns the low and high bounds of a Box or a `Flat`, infinite where they are only some large number."""
     low, high = (np.ravel(x).astype(np.float64) for x in (space.low, space.high))
     return np.where(low < -UNBOUNDED, -math.inf, low), np.where(high > UNBOUNDED, math.inf, high)
 
 
 def _limit_of(env: Any) -> int | None:
-    """Of a made environment, by its outermost wrapper that has one, or as it was made."""
+    """Returns the time limit of an environment that was built, by its outermost wrapper or its spec; None is none."""
     with contextlib.suppress(Exception):  # the user's class may be no gymnasium.Env, or its properties may fail
         layer = env
         while layer is not env.unwrapped:
@@ -113,19 +116,19 @@ def _limit_of(env: Any) -> int | None:
 
 
 def is_limited(env: Any) -> bool:
-    """Whether its episodes end in time: as registered, or by a wrapper."""
+    """Returns whether an environment has a time limit, as registered or by a wrapper."""
     return _limit_of(env) is not None
 
 
 def _first_action(space: Any) -> int | None:
-    """The number of the first of the actions to choose from, where there are such."""
+    """Returns the number of the first discrete action, or None where actions are vectors."""
     import gymnasium
 
     return int(space.start) if isinstance(space, gymnasium.spaces.Discrete) else None
 
 
 def _learn_range(env: Any, desired: Callable, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
-    """Where an environment does not say in which range its goals are, that of those it asks for."""
+    """Sets the bounds of the goal dimensions where they are not known, in place, to the range of desired goals."""
     least, largest = goal_envs.desired_range(env, desired)
     if least.shape != (len(goal),):
         raise NotNumbers(f"desired_goal has {least.size} numbers, achieved_goal {len(goal)}; valid: as many")
@@ -223,11 +226,11 @@ class Foreign:
         return Step(*(self._joined(pieces) for pieces in zip(*steps, strict=True)))
 
     def desired(self) -> np.ndarray:
-        """Goals that goal environments ask for in the episodes under way, (run, env, goal)."""
+        """Returns the goals that the environments ask for in the current episodes, (run, env, goal)."""
         return self._joined(self.pool.call("desired", [() for _ in self.pool.rows]))
 
     def succeeded(self) -> np.ndarray:
-        """Whether those of the last step were reached by it, (run, env)."""
+        """Returns whether the last step reached the goal asked for in it, (run, env); NaN where that is not known."""
         return self._joined(self.pool.call("succeeded", [() for _ in self.pool.rows]))
 
     def save(self) -> dict[str, np.ndarray]:
@@ -246,7 +249,7 @@ def _options(task: Task, terminate: bool, positions: bool) -> dict[str, Any]:
 
 
 def single(name: str, horizon: int, terminate: bool, positions: bool, env_arg: tuple[str, ...] = ()) -> Any:
-    """One environment as Gymnasium has it: a locomotion task by its name here, or any name."""
+    """Returns one Gymnasium environment, by the name of a locomotion task here, or by any other name."""
     task = bodies.TASKS.get(name)
     options = _options(task, terminate, positions) if task else own.to_keywords(env_arg)
     bodies.quiet_mujoco()
@@ -259,7 +262,7 @@ def single(name: str, horizon: int, terminate: bool, positions: bool, env_arg: t
 def body(
     task: Task, runs: int, count: int, *, terminate: bool = False, horizon: int, workers: int, positions: bool = False
 ) -> Foreign:
-    """A locomotion task on Gymnasium's own environment, with what is known of its observations."""
+    """Returns a locomotion task on Gymnasium's own environment, with the EnvSpec that is known of it."""
     return Foreign(
         task.gymnasium,
         runs,

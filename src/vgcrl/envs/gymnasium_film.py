@@ -28,14 +28,14 @@ def _rendered(env: Any, _: Any) -> np.ndarray:
 
 
 def _observed(_: Any, obs: Any) -> np.ndarray:
-    """An observation that is a picture: of one or more than three channels the last, as grey."""
+    """Returns a picture observation as (height, width, 3); unless it has three channels, its last one in grey."""
     picture = np.array(obs)  # a copy: an environment may reuse its array
     last = np.moveaxis(picture, 0, -1) if observations.channels_first(picture.shape) else picture
     return last if last.shape[-1] == 3 else np.repeat(last[..., -1:], 3, axis=-1)
 
 
 def _episode(env: Any, steps: int, act: Act, look: Callable[[Any, Any], Any]) -> list[Any]:
-    """What `look` makes of an environment and its observation at every step of one episode."""
+    """Runs one episode, and returns look(env, obs) at its start and after every step."""
     flatten = observations.flat(env.observation_space).flatten
     obs, _ = env.reset(seed=0)
     seen = [look(env, obs)]
@@ -49,7 +49,7 @@ def _episode(env: Any, steps: int, act: Act, look: Callable[[Any, Any], Any]) ->
 
 @contextmanager
 def _made(name: str, options: dict[str, Any], tell: Callable[[BaseException], UsageError]) -> Generator[Any]:
-    """An environment for as long as it is looked at; `tell` says what is wrong with it."""
+    """Builds an environment and closes it afterwards; `tell` makes the error of what it raises."""
     with at_fault(tell):
         env = make_env(name, options)
         try:
@@ -66,8 +66,11 @@ def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -
 
 
 def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np.ndarray]:
-    """Pictures (height, width, 3) of one episode of at most `steps` steps: as the environment renders itself, else its
-    observations where those are pictures; raises NoPictures where there are neither."""
+    """Runs one episode of at most `steps` steps, and returns its pictures, each (height, width, 3).
+
+    They are what the environment renders, else its observations where those are pictures; raises NoPictures where there
+    are neither.
+    """
     options = own.to_keywords(env_arg)
     try:
         return _drawn_by_itself(name, options, steps, act)
@@ -79,6 +82,6 @@ def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np
 
 
 def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> None:
-    """One episode without pictures: `act` sees every observation but the last."""
+    """Runs one episode without pictures; `act` sees every observation but the last."""
     with _made(name, own.to_keywords(env_arg), partial(broken, name)) as env:
         _episode(env, steps, act, lambda env, obs: None)

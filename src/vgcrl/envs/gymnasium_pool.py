@@ -32,7 +32,7 @@ PATIENCE = 5.0  # seconds that a worker may be stopped (SIGSTOP) before it is gi
 
 
 def make_env(name: str, options: dict[str, Any]) -> Any:
-    """One environment without Gymnasium's time limit: `Part` has its own, which may be longer."""
+    """Returns one environment without Gymnasium's time limit: `Part` has its own, which may be longer."""
     import gymnasium
 
     quiet_mujoco()
@@ -47,7 +47,7 @@ def make_env(name: str, options: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _in_this_folder() -> Generator[None]:
-    """Where the user's paths begin, also for a process whose environment has gone elsewhere when it was made."""
+    """Returns to the current folder afterwards, since an environment may change it when it is built."""
     here = os.getcwd()
     try:
         yield
@@ -56,13 +56,13 @@ def _in_this_folder() -> Generator[None]:
 
 
 def sizes(env: Any) -> tuple[int, int]:
-    """How many numbers there are in an observation, and in an action, or to choose from."""
+    """Returns how many numbers an observation has, and an action; for discrete actions, how many of them there are."""
     actions = env.action_space
     return observations.flat(env.observation_space).low.size, int(getattr(actions, "n", math.prod(actions.shape)))
 
 
 def _truth(name: str, x: Any) -> bool:
-    """What an environment says of an episode."""
+    """Returns what `step` gave as `name` as a bool; raises ValueError where it is not true or false."""
     if x is True or x is False:
         return x
     found = np.asarray(x)
@@ -72,7 +72,7 @@ def _truth(name: str, x: Any) -> bool:
 
 
 class Part:
-    """Environments `rows` of all, `count` of which are a run's; each has observations and actions of `size`."""
+    """Steps the environments numbered `rows`; each run has `count` of them, with observations and actions of `size`."""
 
     def __init__(
         self, name: str, options: dict[str, Any], rows: range, count: int, horizon: int, size: tuple[int, int]
@@ -115,8 +115,11 @@ class Part:
         return self._start(list(range(len(self.envs))), keys, -1)
 
     def step(self, action: np.ndarray, keys: np.ndarray, clock: int) -> tuple[np.ndarray, ...]:
-        """The fields of `Step`. An episode that ends because the environment's own goal was reached is cut off: nothing
-        that is pursued here ends there."""
+        """Returns the fields of `Step`, each (env, ...).
+
+        An episode that ends because the environment's own goal was reached counts as cut off, not as terminal: the goal
+        that is pursued here does not end there.
+        """
         taken = action if self.chooses else [action[i, ...] for i in range(len(action))]
         steps = [env.step(one) for env, one in zip(self.envs, taken, strict=True)]
         self.time += 1
@@ -135,15 +138,15 @@ class Part:
         return next_obs, obs, terminal, last
 
     def desired(self) -> np.ndarray:
-        """Goals that goal environments ask for in the episodes under way, (env, goal)."""
+        """Returns the goals that the environments ask for in the current episodes, (env, goal)."""
         return self.desired_goals
 
     def succeeded(self) -> np.ndarray:
-        """Whether those of the last step were reached by it, (env,); not a number where that is not known."""
+        """Returns whether the last step reached the goal asked for in it, (env,); NaN where that is not known."""
         return self.succeeded_now
 
     def check(self) -> None:
-        """Threads of this process are never stopped alone."""
+        """Does nothing: a thread of this process is never stopped alone."""
 
     def close(self) -> None:
         for env in self.envs:
@@ -193,7 +196,7 @@ class Remote:
         return self._ask("succeeded")
 
     def check(self) -> None:
-        """Kill a worker that someone has stopped and does not let go on: whoever waits for it would wait for ever."""
+        """Kills a worker that has been stopped for longer than PATIENCE: whoever waits for it would wait for ever."""
         if not _is_stopped(self.process.pid):
             self.stopped_since = math.inf
             return
@@ -208,7 +211,7 @@ class Remote:
 
 
 def _is_stopped(pid: int | None) -> bool:
-    """By a signal such as SIGSTOP; not known of systems without /proc."""
+    """Returns whether a signal such as SIGSTOP has stopped a process; False on systems without /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
     except OSError:
@@ -217,7 +220,7 @@ def _is_stopped(pid: int | None) -> bool:
 
 @contextlib.contextmanager
 def _without_gpu() -> Generator[None]:
-    """A worker imports JAX with this package, and the GPU is the learner's."""
+    """Hides the GPU from processes started meanwhile: a worker imports JAX, and the GPU is the learner's."""
     before = os.environ.get("JAX_PLATFORMS")
     os.environ["JAX_PLATFORMS"] = "cpu"
     try:
@@ -230,7 +233,7 @@ def _without_gpu() -> Generator[None]:
 
 @contextlib.contextmanager
 def _without_interruptions() -> Generator[None]:
-    """What starts here never hears of Ctrl-C: the parent decides what that means, and hears of it afterwards."""
+    """Blocks Ctrl-C meanwhile, and for ever in processes started here; the parent decides what it means."""
     resource_tracker.ensure_running()  # when it starts it lets them in again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -240,7 +243,7 @@ def _without_interruptions() -> Generator[None]:
 
 
 def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> None:
-    """The life of a worker; it ends when the parent closes the pipe, or dies."""
+    """Answers the calls that come through the pipe, until the parent closes it or dies."""
     sys.path[:] = path
     part = None
     with contextlib.suppress(EOFError, OSError):
@@ -259,7 +262,7 @@ def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> Non
 
 
 class Pool:
-    """`rows` environments of `count` to a run, shared out to `workers` processes, or to threads where that is 0."""
+    """Shares `rows` environments, `count` to a run, out to `workers` processes, or to threads where that is 0."""
 
     def __init__(
         self,
@@ -280,7 +283,7 @@ class Pool:
         self.threads = ThreadPoolExecutor(hands)
 
     def call(self, method: str, arguments: list[tuple]) -> list[Any]:
-        """`method` of every part, each with its own arguments."""
+        """Calls `method` of every part, each with its own arguments, and returns all answers."""
         calls = [self.threads.submit(getattr(part, method), *a) for part, a in zip(self.parts, arguments, strict=True)]
         while wait(calls, timeout=1.0).not_done:  # for all, even if one fails: none is still busy at the next call
             for part in self.parts:

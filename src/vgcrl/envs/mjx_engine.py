@@ -1,10 +1,10 @@
 """Locomotion on MJX: the same tasks as native environments, traced with the learner.
 
-`physics` is one of two. exact: the model's own integrator and solver; Newton for the Humanoid's PGS, which MJX has
-not. fast: Euler for RK4 and four iterations of the solver (one lets the Ant explode); the error is Euler's. How far
-each engine ends from MuJoCo's step is measured by `python -m vgcrl.bench.parity` (results/engines). What is left of
-the Ant with exact physics is the friction pyramid, which MJX turns another way under steep capsules
-(google-deepmind/mujoco#2774).
+`physics` is one of two. exact: the model's own integrator and solver, but Newton in place of the Humanoid's PGS, which
+MJX lacks. fast: Euler in place of RK4, and four iterations of the solver (with one the Ant explodes); its error is that
+of Euler. `python -m vgcrl.bench.parity` measures how far each engine ends from MuJoCo's step (results/engines). The
+error that remains for the Ant with exact physics is that of the friction pyramid, which MJX turns another way under
+steep capsules (google-deepmind/mujoco#2774).
 """
 
 import contextlib
@@ -28,7 +28,7 @@ HUGE = 1e10  # MuJoCo's own bound, mjMAXVAL
 
 
 class BodyState(NamedTuple):
-    """What a simulation goes on from; all else follows from it and the action."""
+    """The state from which a simulation continues; all else follows from it and the action."""
 
     qpos: Array
     qvel: Array
@@ -45,7 +45,7 @@ class Backend(NamedTuple):
 
 
 def missing() -> str | None:
-    """The module that is not installed."""
+    """Returns the name of the module of MJX that is not installed, or None."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # it prints that Warp is not there
             from mujoco import mjx  # noqa: F401
@@ -56,7 +56,7 @@ def missing() -> str | None:
 
 @contextlib.contextmanager
 def lenient():
-    """MJX relies on implicit promotion of types and ranks; its products are of single precision, on GPUs too."""
+    """Allows implicit promotion of types and ranks, on which MJX relies, and gives products full single precision."""
     with (
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
@@ -66,7 +66,7 @@ def lenient():
 
 
 def load(task: Task, physics: str) -> Any:
-    """MuJoCo's model, with the integrator and solver that MJX shall use."""
+    """Returns MuJoCo's model with the integrator and solver that MJX shall use."""
     model = bodies.load(task)
     for name, value in PHYSICS[physics].items():
         setattr(model.opt, name, value)
@@ -96,7 +96,7 @@ def _jax_backend(task: Task, model: Any) -> Backend:
 def build(
     task: Task, worlds: int, *, terminate: bool = False, horizon: int, physics: str, positions: bool = False
 ) -> Env:
-    """`worlds` side by side may be as many as memory holds."""
+    """Returns the task as an Env; `worlds`, how many run side by side, is limited by memory alone."""
     if missing():
         raise UsageError(f"--engine mjx needs mujoco-mjx; valid: {install('mjx')}")
     model = load(task, physics)
@@ -110,7 +110,7 @@ class Simulation(NamedTuple):
 
 
 def environment(task: Task, model: Any, backend: Backend, spec: Any, terminate: bool, positions: bool) -> Env:
-    """The task on one implementation of MJX."""
+    """Returns the task as an Env on one implementation of MJX."""
     import mujoco
     from mujoco import mjx
 
@@ -123,7 +123,7 @@ def environment(task: Task, model: Any, backend: Backend, spec: Any, terminate: 
         return backend.derive(data) if task.rich else data
 
     def observe(body: BodyState, data: Any) -> Array:
-        """Positions from `body`: MJX normalises quaternions where MuJoCo, in a random start, shows them as they are."""
+        """Returns the observation with positions of `body`: MJX normalises quaternions in `data`, MuJoCo does not."""
         rich = {"cinert": data._impl.cinert, "cvel": data.cvel, "qfrc_actuator": data.qfrc_actuator}
         return bodies.observe(task, SimpleNamespace(qpos=body.qpos, qvel=body.qvel, **rich), positions)
 

@@ -1,4 +1,4 @@
-"""Modules that register environments and methods of the user's own, and who may have them imported.
+"""Imports modules that register environments and methods of the user's own, and says which may be imported.
 
 A module is imported from the installed packages, from PYTHONPATH, or because the user named it on this command: by
 `--env`, by `--import`, or in Python. It is never imported because a file says so: config.json names one too, and the
@@ -29,12 +29,12 @@ PLUGINS = "vgcrl.plugins"  # the group of entry points of installed modules that
 
 
 def module_of(env: str) -> str:
-    """Of `package.module:Id-v0` the module; of any other name nothing."""
+    """Returns the module of `package.module:Id-v0`; empty for any other name."""
     return env.rpartition(":")[0]
 
 
 def import_named(module: str, option: str) -> None:
-    """Because the user named it by `option`, so also from the current folder."""
+    """Imports a module that the user named by `option`, and so also from the current folder."""
     if not module:
         return
     sys.path += [] if os.getcwd() in sys.path else [os.getcwd()]
@@ -42,7 +42,7 @@ def import_named(module: str, option: str) -> None:
 
 
 def import_installed(module: str, env: str) -> None:
-    """Because a run's environment is there; only from where the user has put what may be imported."""
+    """Imports the module of a run's environment, only from installed packages and PYTHONPATH."""
     if module in sys.modules:
         return
     with _only(installed_paths()):
@@ -63,35 +63,37 @@ def _import(module: str, option: str, valid: str) -> None:
 
 @functools.cache
 def import_robotics() -> None:
-    """gymnasium-robotics, where it is installed: its mazes and arms are registered when it is imported, and Gymnasium
-    does not import it by itself."""
+    """Imports gymnasium-robotics where it is installed.
+
+    Its mazes and arms are registered when it is imported, and Gymnasium does not import it by itself.
+    """
     with _only(installed_paths()), suppress(ImportError), warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         importlib.import_module("gymnasium_robotics")
 
 
 def to_import(env: str, registered: Iterable[str]) -> str:
-    """Options of a command that reads a run again: what it needs that is imported only because the user names it."""
+    """Returns the --import options that a command needs to read a run again."""
     own, top = module_of(env), module_of(env).partition(".")[0]
     here = {own} if own and PathFinder.find_spec(top, installed_paths()) is None else set()
     return "".join(f" --import {name}" for name in sorted(here | set(registered)))
 
 
 def hint_of_robotics(env: str) -> str:
-    """How to get an environment of gymnasium-robotics where that is not installed."""
+    """Returns how to get an environment of gymnasium-robotics; empty where it is installed or has no such name."""
     absent = importlib.util.find_spec("gymnasium_robotics") is None
     return f" (it comes with gymnasium-robotics: {install('robotics')})" if absent and env.startswith(ROBOTICS) else ""
 
 
 @functools.cache
 def import_plugins() -> None:
-    """What is installed to be imported with this package."""
+    """Imports the plug-ins: modules that are installed to be imported with this package."""
     for point in entry_points(group=PLUGINS):
         _import(point.module, f"the plug-in {point.name!r}", f"without the package that brings it, {point.value}")
 
 
 def claim(kind: str, name: str, module: str) -> None:
-    """What a module registers is its own; where it has no name that can be imported, nobody's."""
+    """Notes which module registered the name of this kind; `module` is empty where it cannot be imported."""
     _owners[kind, name] = module
 
 
@@ -100,12 +102,12 @@ def owner(kind: str, name: str) -> str | None:
 
 
 def owners(**used: str) -> tuple[str, ...]:
-    """Modules that registered what is used, by its kind."""
+    """Returns the modules that registered what is used, which is given as kind=name."""
     return tuple(sorted({_owners[each] for each in used.items() if _owners.get(each)}))
 
 
 def check_imported(needed: Any) -> None:
-    """Refuse a run made of what a module registers that has not been imported; it is not because a file names it."""
+    """Raises UsageError where a run needs a module that is not imported; naming it in a file does not import it."""
     for module in needed if isinstance(needed, list) else ():
         if isinstance(module, str) and module not in sys.modules and module not in _owners.values():
             valid = f"--import {module}, or `import {module}` first in Python"
@@ -113,12 +115,12 @@ def check_imported(needed: Any) -> None:
 
 
 def search_path(env: str) -> list[str]:
-    """Where another process may look for the module of an environment that has been imported here."""
+    """Returns the sys.path with which another process may import the module of an environment."""
     return installed_paths() if module_of(env) in _installed else sys.path
 
 
 def installed_paths() -> list[str]:
-    """sys.path without the current folder and that of the program, unless PYTHONPATH names them."""
+    """Returns sys.path without the current folder and that of the program, unless PYTHONPATH names them."""
     program = getattr(sys.modules.get("__main__"), "__file__", None)
     named = {os.path.realpath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path}
     around = {os.path.realpath(os.getcwd())} | ({os.path.dirname(os.path.realpath(program))} if program else set())
@@ -136,7 +138,7 @@ def _only(paths: list[str]) -> Generator[None]:
 
 
 def check_outside(folder: Path, env: str) -> None:
-    """Refuse a run whose environment would be imported from its own folder, wherever the user says modules are."""
+    """Raises UsageError where the environment of a run would be imported from the run's own folder."""
     module = module_of(env)
     if not module or module in sys.modules:
         return
@@ -146,7 +148,7 @@ def check_outside(folder: Path, env: str) -> None:
 
 
 def _sources(base: Path, module: str) -> list[Path]:
-    """Files and folders that importing a module, and so all packages around it, may execute; an archive is one."""
+    """Returns the files and folders that importing a module, and so the packages around it, may execute."""
     parts = module.split(".")
     names = [base.joinpath(*parts[: i + 1]) for i in range(len(parts))]
     files = [*names, *(name.with_name(name.name + suffix) for name in names if name.name for suffix in all_suffixes())]
@@ -154,7 +156,7 @@ def _sources(base: Path, module: str) -> list[Path]:
 
 
 def _is_in(folder: Path, path: Path) -> bool:
-    """Itself, or what it is a link to."""
+    """Returns whether a path, or what it links to, is in a folder."""
     whole = os.path.realpath(folder)
     here = os.path.join(os.path.realpath(path.parent), path.name)
     return any(os.path.commonpath([whole, where]) == whole for where in (here, os.path.realpath(path)))

@@ -37,7 +37,7 @@ class Batch:
         return bodies.observe(self.task, data, self.positions).astype(np.float32)
 
     def _start(self, rows: np.ndarray, keys: np.ndarray, clock: int) -> None:
-        """Fresh starts; every environment has its own place in its run's random numbers."""
+        """Starts new episodes in `rows`; every environment has its own place in its run's random numbers."""
         count = self.shape[1]
         for run in np.unique(rows // count):
             mine = rows[rows // count == run]
@@ -78,7 +78,7 @@ class Batch:
         return Step(*(x.reshape(*self.shape, *x.shape[1:]) for x in (next_obs, obs, terminal, last)))
 
     def save(self) -> dict[str, np.ndarray]:
-        """The states as bits, so that no float64 is rounded on the way."""
+        """Returns the states as bits, so that no float64 is rounded when they are written, and the times."""
         return {"sims": self.sims.state.copy().view(np.uint32), "time": self.time.copy()}
 
     def load(self, saved: dict[str, np.ndarray]) -> bool:

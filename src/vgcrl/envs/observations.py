@@ -1,8 +1,8 @@
-"""Observations of any space as vectors of numbers, and what is said of it.
+"""Observations of any space as vectors of numbers, and what a user should know of that.
 
-Of a goal environment (a Dict of observation, achieved_goal and desired_goal) the vector is the observation and then the
-achieved goal, which is what q sees. The desired goal is left out: the goal pursued is told beside the observation.
-Pictures, bytes of three dimensions, become numbers from 0 to 1, row by row, with the channels last.
+For a goal environment (a Dict of observation, achieved_goal and desired_goal) the vector is the observation and then
+the achieved goal, which is what q sees. The desired goal is left out: the policy gets the goal it pursues beside the
+observation. Pictures, bytes of three dimensions, become numbers from 0 to 1, row by row, with the channels last.
 """
 
 import textwrap
@@ -20,10 +20,10 @@ class Flat(NamedTuple):
     low: np.ndarray
     high: np.ndarray
     flatten: Callable[[Any], np.ndarray]  # an observation -> (obs_dim,)
-    goal: tuple[int, ...]  # where in it the achieved goal is, of a goal environment
+    goal: tuple[int, ...]  # dimensions of the achieved goal, in a goal environment
     remark: str  # what a user should know of it
-    image: tuple[int, ...] = ()  # height, width and channels, of a picture
-    desired: Callable[[Any], np.ndarray] | None = None  # an observation -> the goal asked for, of a goal environment
+    image: tuple[int, ...] = ()  # height, width and channels, if it is a picture
+    desired: Callable[[Any], np.ndarray] | None = None  # an observation -> the desired goal, in a goal environment
 
 
 class NotNumbers(Exception):
@@ -43,13 +43,13 @@ def is_picture(space: Any) -> bool:
 
 
 def to_numbers(pictures: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Pictures of the shape that an environment gives them, or a batch, as (…, height · width · channels) numbers."""
+    """Returns pictures (…, *shape), as an environment gives them, as numbers (…, height · width · channels)."""
     last = np.moveaxis(pictures, -3, -1) if channels_first(shape) else pictures
     return last.reshape(*pictures.shape[:-3], -1).astype(np.float32) / np.float32(255)
 
 
 def channels_first(shape: tuple[int, ...]) -> bool:
-    """There are fewer channels than rows or columns."""
+    """Returns whether the first axis of a picture has its channels, of which there are fewer than columns."""
     return shape[0] < shape[2]
 
 

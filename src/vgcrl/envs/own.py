@@ -1,7 +1,7 @@
 """Environments by any name: an id of Gymnasium's, or a class or function of the user's as `module:Name`.
 
-In Python an environment may also be the object itself; it is given a name, by which a run remembers it. What has no
-name that another process could find (a lambda, a class of a notebook) is called `local.NAME`, and is known here only.
+In Python an environment may also be the object itself; it gets a name, which a run keeps. An object that another
+process could not find by name (a lambda, a class of a notebook) is called `local.NAME`, and is known here only.
 """
 
 import functools
@@ -22,15 +22,15 @@ _REVISIONS: dict[str, int] = {}
 
 
 class NamedEnv(NamedTuple):
-    """An environment as options have it."""
+    """An environment as options name it."""
 
     env: str
     env_kwargs: dict[str, Any]
-    horizon: int | None  # where the object has a time limit of its own
+    horizon: int | None  # the time limit of the object, if it has one
 
 
 def factory(name: str) -> Callable[..., Any] | None:
-    """What makes the environments of this name, of keywords; None where that is `gymnasium.make`."""
+    """Returns what makes an environment of this name from keywords, or None where `gymnasium.make` does."""
     import gymnasium
 
     if name in _FACTORIES:
@@ -48,12 +48,12 @@ def factory(name: str) -> Callable[..., Any] | None:
 
 
 def is_given(name: str) -> bool:
-    """Whether it is an object that was given in this process."""
+    """Returns whether the name is that of an object which was given in this process."""
     return name in _FACTORIES
 
 
 def revision(name: str) -> int:
-    """How many objects have had this name: a cell of a notebook that is run again gives another."""
+    """Returns how many objects have had this name: a notebook cell that is run again gives another."""
     return _REVISIONS.get(name, 0)
 
 
@@ -63,7 +63,7 @@ def register(name: str, make: Callable[..., Any]) -> None:
 
 
 def module_name(module: str) -> str:
-    """By which another process can import what is defined there; nothing where it cannot."""
+    """Returns the name by which another process can import a module; empty where it cannot."""
     if module != "__main__":
         return module
     file = getattr(sys.modules["__main__"], "__file__", None)
@@ -71,7 +71,7 @@ def module_name(module: str) -> str:
 
 
 def named(env: Any) -> NamedEnv:
-    """A name for an environment however it is given in Python: an id, a class, a function, or a made environment."""
+    """Names an environment that is given in Python: as an id, a class, a function, or an environment already built."""
     if isinstance(env, str):
         return NamedEnv(env, {}, None)
     if not isinstance(env, type) and hasattr(env, "observation_space"):
@@ -88,7 +88,7 @@ def _last(name: str) -> str:
 
 
 def _give(name: str, make: Callable[..., Any]) -> str:
-    """The name that it has from now on; objects without one of their own are told apart by a number."""
+    """Registers what makes an environment and returns its name, with a number where another object has that name."""
     i, free = 1, name
     while name.startswith(LOCAL) and _FACTORIES.get(free, make) is not make:
         i += 1
@@ -98,7 +98,7 @@ def _give(name: str, make: Callable[..., Any]) -> str:
 
 
 def _of_made(env: Any) -> NamedEnv:
-    """As many like it are made by what Gymnasium remembers of how it was made."""
+    """Names an environment that is already built; more like it are built from the spec that Gymnasium keeps."""
     spec = getattr(env, "spec", None)
     if spec is None:
         what = f"--env {type(env).__name__}: this one environment cannot be made again, and training takes several"
@@ -119,7 +119,7 @@ def _is_json(value: Any) -> bool:
 
 
 def to_words(keywords: dict[str, Any]) -> tuple[str, ...]:
-    """As `--env-arg` has them."""
+    """Returns keywords as the words of `--env-arg`."""
     try:
         return tuple(f"{name}={json.dumps(x)}" for name, x in keywords.items())
     except (TypeError, ValueError) as error:
@@ -130,7 +130,7 @@ def to_words(keywords: dict[str, Any]) -> tuple[str, ...]:
 
 
 def to_keywords(words: tuple[str, ...]) -> dict[str, Any]:
-    """`key=value` each; a value is JSON, or else text."""
+    """Returns the keywords in words `key=value`; a value is JSON, or else text."""
     return dict(map(_keyword, words))
 
 

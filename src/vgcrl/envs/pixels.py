@@ -18,7 +18,7 @@ class PictureState(NamedTuple):
 
 
 def draw(position: Array, low: Array, high: Array) -> Array:
-    """SIZE × SIZE numbers from 0 to 1, flat."""
+    """Returns a picture of a blob at `position`, as SIZE · SIZE numbers from 0 to 1."""
     place = (position - low) / (high - low) * (SIZE - 1)
     pixels = jnp.asarray(np.stack(np.meshgrid(np.arange(SIZE), np.arange(SIZE), indexing="xy"), axis=-1), jnp.float32)
     return jnp.exp(-jnp.sum((pixels - place[None, None]) ** 2, axis=-1) / (2 * WIDTH**2)).reshape(-1)
@@ -36,7 +36,7 @@ def picture(env: Env) -> Env:
         high=(1.0,) * 2 * count,
         position=(),
         velocity=(),
-        features=tuple(range(count)),  # q, and goals, are of the picture now
+        features=tuple(range(count)),  # q sees, and goals are, the picture of this step alone
         image=(SIZE, SIZE, 1),
     )
 

@@ -1,8 +1,8 @@
 """N-dimensional (windy) point mass: MuJoCo's own step in closed form.
 
-N bodies, one slide joint each: the mass matrix is diagonal and each joint limit is one
-one-dimensional constraint, so MuJoCo's solver has the solution written below. `tests` build the
-MJCF of `mjcf()` and compare step for step.
+N bodies have one slide joint each. The mass matrix is then diagonal and each joint limit is a constraint of one
+dimension, so that MuJoCo's solver has the solution written below. Tests build the model of `mjcf()` and compare step
+for step.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class PointState(NamedTuple):
 
 
 def impedance(depth: Array) -> Array:
-    """d(r): from d0 at the limit to d1 at `width` beyond it, a quadratic spline in between."""
+    """Returns MuJoCo's d(r): d0 at the limit, d1 at `width` beyond it, and a quadratic spline in between."""
     d0, d1, width = SOLIMP
     x = jnp.clip(depth / width, 0.0, 1.0)
     y = jnp.where(x <= 0.5, 2 * x**2, 1 - 2 * (1 - x) ** 2)
@@ -41,7 +41,7 @@ def impedance(depth: Array) -> Array:
 
 
 def limit_force(position: Array, velocity: Array, free: Array) -> Array:
-    """Force of the joint limits, given the acceleration without them: max(0, (a_ref − a_0)/(1/m + R))."""
+    """Returns the force of the joint limits, max(0, (a_ref − a_0)/(1/m + R)); `free` is a_0, without that force."""
     time_constant, ratio = max(SOLREF[0], 2 * TIMESTEP), SOLREF[1]
     damping = 2 / (SOLIMP[1] * time_constant)
     stiffness = 1 / (SOLIMP[1] * time_constant * ratio) ** 2
@@ -54,7 +54,7 @@ def limit_force(position: Array, velocity: Array, free: Array) -> Array:
 
 
 def physics(sim: PointState, force: Array) -> PointState:
-    """Euler with implicit damping, under motor and wind force."""
+    """Returns the state after one Euler step with implicit damping, under `force` of motors and wind."""
     passive = force - DAMPING * sim.velocity
     total = passive + limit_force(sim.position, sim.velocity, passive / MASS)
     velocity = sim.velocity + TIMESTEP * total / (MASS + TIMESTEP * DAMPING)
@@ -62,12 +62,15 @@ def physics(sim: PointState, force: Array) -> PointState:
 
 
 def paper_wind(dims: int) -> tuple[float, ...]:
-    """The paper's profiles: [0, 40] in two dimensions, 11·i in ten; in between and beyond, 11·i too."""
+    """Returns the range of the wind on each dimension: the paper's [0, 40] in two dimensions, 11·i in any other."""
     return (0.0, 40.0) if dims == 2 else tuple(11.0 * i for i in range(dims))
 
 
 def pointmass(dims: int = 2, wind: tuple[float, ...] | None = None, horizon: int = HORIZON) -> Env:
-    """Positions and velocities; actions in [−1, 1]; wind U(−R_i, R_i) drawn anew at every step."""
+    """Returns a point mass whose observation is positions, then velocities, and whose actions are in [−1, 1].
+
+    `wind` has R_i: a force U(−R_i, R_i) on dimension i is drawn anew at every step.
+    """
     spec = EnvSpec(
         obs_dim=2 * dims,
         action_dim=dims,
@@ -101,7 +104,7 @@ def pointmass(dims: int = 2, wind: tuple[float, ...] | None = None, horizon: int
 
 
 def mjcf(dims: int) -> str:
-    """The same model for MuJoCo itself."""
+    """Returns the XML of the same model for MuJoCo itself."""
     bodies = "".join(
         f'<body name="b{i}" pos="0 0 {i}"><joint name="j{i}" type="slide" axis="1 0 0" limited="true" '
         f'range="{-ARENA} {ARENA}" damping="{DAMPING}"/><geom type="sphere" size=".05" mass="{MASS}" '

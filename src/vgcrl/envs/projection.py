@@ -13,7 +13,7 @@ from vgcrl.envs.contract import Env
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import key_of_seed
 
-LARGEST = 2**24  # numbers in W
+LARGEST = 2**24  # most numbers in W
 
 
 def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
@@ -21,7 +21,10 @@ def random_projection(rows: int, columns: int, seed: int | Array) -> Array:
 
 
 def project(env: Env, dim: int, seed: int | Array) -> Env:
-    """W ∈ R^{dim×N} with Gaussian entries from `seed`; where that is traced, the ranges of W s are not known."""
+    """Returns the environment seen through W ∈ R^{dim×N}, whose entries are Gaussian, drawn from `seed`.
+
+    Where the seed is traced, the ranges of W s are not known.
+    """
     spec = env.spec
     if dim * len(spec.position) > LARGEST:
         sizes = f"--projection-dim {dim} of --dims {len(spec.position)}"

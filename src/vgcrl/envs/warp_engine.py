@@ -1,10 +1,10 @@
 """Locomotion on MuJoCo Warp: MJX with its Warp implementation, at GPU speed, with the same choice of physics.
 
-Warp has room for a fixed number of contacts in all worlds together, and of constraint rows in each; what does not fit
-is left out of the physics. ROOM is about three times the most that was seen in C MuJoCo (6 000 steps of random, held
-and no actions: 4, 5 and 13 contacts, 18, 28 and 40 rows), and every step looks at Warp's own overflow bits.
+Warp has room for a fixed number of contacts in all worlds together, and of constraint rows in each world; what does not
+fit is left out of the physics. ROOM is about three times the most that was seen in C MuJoCo (6 000 steps of random,
+held and no actions: 4, 5 and 13 contacts, 18, 28 and 40 rows). Every step checks Warp's own overflow bits.
 
-Contacts are gathered in an order that differs from run to run, and so do the last bits of a step.
+The order in which contacts are gathered differs from run to run, and so do the last bits of a step.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ ROOM = {"HalfCheetah-v5": (12, 56), "Ant-v5": (16, 88), "Humanoid-v5": (40, 120)
 
 
 def missing() -> str | None:
-    """What this machine lacks."""
+    """Returns what this machine lacks to run Warp, or None."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         if mjx_engine.missing():
             return "mujoco-mjx"
@@ -43,7 +43,7 @@ def _backend(model: Any, contacts: int, rows: int) -> Backend:
 
     with mjx_engine.lenient():
         physical = mjx.put_model(model, impl="warp")
-        physical = physical.tree_replace({"opt._impl.warn_overflow": 0})  # told here, once, not by every world
+        physical = physical.tree_replace({"opt._impl.warn_overflow": 0})  # we warn once, not for every world
         blank = mjx.make_data(model, impl="warp", naconmax=contacts, njmax=rows)
     harmless = OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS  # the solver stopped at its limit, as it may in C
     lost = int(OverflowType.ALL & ~harmless)
@@ -57,8 +57,10 @@ def _backend(model: Any, contacts: int, rows: int) -> Backend:
 def build(
     task: Task, worlds: int, *, terminate: bool = False, horizon: int, physics: str | None, positions: bool = False
 ) -> Env:
-    """`worlds` is how many there are side by side, of all runs together. Runs from before there was a choice of physics
-    have None."""
+    """Returns the task as an Env for `worlds` side by side, those of all runs together.
+
+    `physics` None, as in runs from before there was a choice, is exact.
+    """
     lacking = missing()
     if lacking:
         raise UsageError(

@@ -33,7 +33,7 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
 
 
 def reproduce(name: str, out: Path, ask: Request, command: str, say: Say, execute: Executor = here) -> Ending:
-    """Runs what is missing, compares, and writes the report."""
+    """Trains the missing programs of an experiment or a grid, compares them with the paper, and writes the report."""
     experiment, folder = EXPERIMENTS[name], out / (f"{name}-quick" if ask.quick else name)
     if isinstance(experiment, Grid):
         return grid.reproduce(name, experiment, folder, ask, command, say, execute)

@@ -31,12 +31,12 @@ from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 from vgcrl.training.resolve import resolve
 
-Facts = dict[str, Any]  # of a program: config, runs, steps, wall_seconds, hardware and more
+Facts = dict[str, Any]  # what a result tells of a program: config, runs, steps, wall_seconds, hardware and more
 HOLDS, WEAKER, FAILS = "holds", "weaker", "does not hold"
-AGAINST = "holds, against the paper's table"  # whose numbers have the opposite sign
+AGAINST = "holds, against the paper's table"  # the numbers of that table have the opposite sign
 NOT_SHOWN, NOT_TESTED = "not shown", "not tested"
 BEHIND = "What stands behind each program"
-COUNTED = {  # of one claim, and of several
+COUNTED = {  # verdict -> what is said of one claim, and of several
     HOLDS: ("holds", "hold"),
     AGAINST: ("holds against the paper's table", "hold against the paper's table"),
     WEAKER: ("is weaker", "are weaker"),
@@ -47,8 +47,8 @@ COUNTED = {  # of one claim, and of several
 
 
 class PictureKind(NamedTuple):
-    name: str  # of its MIME type
-    starts: tuple[bytes, ...]
+    name: str  # its MIME type is image/NAME
+    starts: tuple[bytes, ...]  # what such a file may begin with
 
 
 PICTURES = {
@@ -58,7 +58,7 @@ PICTURES = {
 
 
 class Claim(NamedTuple):
-    """One sentence and what the runs say of it."""
+    """A sentence, and what the runs say of it: verdict, mean and interval."""
 
     sentence: str
     verdict: str
@@ -75,11 +75,11 @@ class Outcome(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What the user wants of an experiment; all but `quick`, `program` and the simulator is for grids of cells."""
+    """What the user asks of an experiment. Only a grid takes more than `quick`, `program`, `engine` and `physics`."""
 
     quick: bool = False
-    env: tuple[str, ...] = ()  # empty is all
-    goal_dim: tuple[int, ...] = ()
+    env: tuple[str, ...] = ()  # empty: all
+    goal_dim: tuple[int, ...] = ()  # empty: all
     steps: int | None = None
     seeds: int | None = None
     updates_per_step: float | None = None
@@ -88,40 +88,40 @@ class Request(NamedTuple):
     envs: int | None = None
     engine: str | None = None
     physics: str | None = None
-    looks: int | None = None  # evaluations on the way
-    minutes: float | None = None
+    looks: int | None = None  # number of evaluations during training
+    minutes: float | None = None  # after which training stops and saves
     dry_run: bool = False
-    report: bool = False  # of what there is; nothing is trained
-    program: str | None = None  # only this one is made, and no report
+    report: bool = False  # train nothing, and report on the programs that are there
+    program: str | None = None  # train only this one, and write no report
 
     def words(self) -> list[str]:
-        """As on the command line."""
+        """Returns the options as words of the command line."""
         alone = ("quick", "dry_run", "report")
         given = {k: v for k, v in self._asdict().items() if v not in (None, ()) and not (k in alone and v is False)}
         return [word for k, v in given.items() for word in ([flag(k)] if k in alone else [flag(k), spoken(v)])]
 
     def one(self, experiment: str, program: str) -> tuple[str, ...]:
-        """The command that makes one program of it."""
+        """Returns the words of the command that trains one program of an experiment."""
         alone = self._replace(program=program, env=(), goal_dim=(), minutes=None, dry_run=False)
         return ("reproduce", experiment, *alone.words())
 
 
 class Ending(NamedTuple):
     report: Path | None
-    stopped: bool = False  # by the user
+    stopped: bool = False  # whether the user stopped it
 
 
 class Experiment(NamedTuple):
     title: str
     claim: str
-    runs: Callable[[bool], dict[str, Options]]  # quick -> those of each program
+    runs: Callable[[bool], dict[str, Options]]  # quick -> the options of each program, by name
     compare: Callable[[dict[str, Path]], Outcome]
     logs: bool = False  # compares what runs logged, so that it does not need their checkpoints
     paper: bool = False  # whether the paper claims it
 
 
 def stated(experiment: Any, quick: bool) -> str:
-    """The claim of an experiment or a grid, and whose it is; where it is quick, first what it lacks."""
+    """Returns the claim of an experiment or a grid, and whose it is; where quick, after a warning that it is a test."""
     whose = "The paper's claim" if experiment.paper else "Claim"
     return (smoke(experiment.runs(False)) if quick else "") + f"{whose}: {experiment.claim}"
 
@@ -136,21 +136,21 @@ def smoke(whole: dict[str, Options]) -> str:
 
 
 def tally(verdicts: list[str]) -> str:
-    """How many claims hold, are weaker, and so on."""
+    """Returns a sentence that says how many claims hold, are weaker, and so on."""
     counts = [(verdicts.count(kind), words) for kind, words in COUNTED.items() if kind in verdicts]
     return f"{counted(len(verdicts), 'claim')}: {', '.join(f'{n} {words[n > 1]}' for n, words in counts)}."
 
 
 def judge(values: Any, *, least: float, full: float, higher: bool = True) -> tuple[str, float, list[float] | None]:
-    """Holds where the mean reaches `full` and its interval clears `least`; weaker where only the interval does.
+    """Returns the verdict on a claim, the mean of `values`, one per seed, and its 95 % interval.
 
-    Does not hold where the interval lies on the wrong side of `least`; not shown where it is on both. `values` has one
-    number per seed.
+    A claim holds where the mean reaches `full` and the interval clears `least`; it is weaker where only the interval
+    does. It does not hold where the interval lies on the wrong side of `least`; it is not shown where it is on both.
     """
     sign = 1 if higher else -1
     each = sign * np.asarray(values, float)
     mean, ci = float(each.mean()), interval(each)
-    if ci is None or not np.isfinite(each).all():  # a seed that was lost
+    if ci is None or not np.isfinite(each).all():  # a single seed, or one that diverged
         return NOT_TESTED, sign * mean, None
     low, high = ci
     if low > sign * least:
@@ -165,13 +165,13 @@ def last_rows(run: Path) -> list[dict[str, Any]]:
 
 
 def curve(run: Path, value: Callable[[dict[str, Any]], float]) -> tuple[np.ndarray, np.ndarray]:
-    """Steps, and value(row) as (evaluation, run)."""
+    """Returns the steps of all evaluations, and value(row) of every run at each, (evaluation, run)."""
     lines = logs.read_lines(run / "metrics.jsonl")
     return np.array([x["step"] for x in lines]), over_time(lines, value)
 
 
 def restored(run: Path) -> tuple[Program, RunState]:
-    """The program of a run, and the states of all its members."""
+    """Returns the program of a run folder, and the states of all its runs."""
     program, runs, _ = trainer.restore(run, lambda text: None)
     return program, runs
 
@@ -186,7 +186,7 @@ def paper_rows(table: str) -> list[dict[str, str]]:
 
 
 def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Say) -> list[Task]:
-    """The programs of an experiment that are not finished; or the one asked for."""
+    """Returns a task for each unfinished program of an experiment, or only for the one asked for."""
     programs = experiment.runs(ask.quick)
     if ask.program is not None:
         one_of("--program", ask.program, programs)
@@ -203,7 +203,7 @@ def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Sa
 
 
 def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], place: str, say: Say) -> Task:
-    """A program that is a run and nothing more."""
+    """Returns the task that trains one run folder, or continues it."""
 
     def make() -> None:
         say(f"{place}: {'continues' if started(run) else 'starts'}")
@@ -215,7 +215,7 @@ def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], pla
 
 
 def logged(run: Path) -> bool:
-    """Whether the last evaluation of a run is on file, whole."""
+    """Returns whether the last evaluation of a run is in its metrics, written whole."""
     try:
         lines = logs.read_lines(run / "metrics.jsonl") if started(run) else []
     except ValueError:  # cut off by a kill
@@ -228,12 +228,12 @@ def started(run: Path) -> bool:
 
 
 def train(options: Options, run: Path) -> run_folder.Run:
-    """From the start, or as it was begun."""
+    """Trains a run from the start, or continues it as it was begun."""
     return trainer.resume(run) if started(run) else trainer.start(options, run)
 
 
 def program_facts(run: Path) -> Facts:
-    """What stands behind a run directory."""
+    """Returns what a result tells of a run folder: configuration, sizes, time, hardware and last evaluation."""
     config, lines = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")
     for row in lines[-1]["seeds"]:
         row.pop("train", None)
@@ -249,7 +249,7 @@ def program_facts(run: Path) -> Facts:
 
 
 def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, str]) -> Page:
-    """A page from a result as it is on disk, its figures and then its pictures ready to be shown."""
+    """Returns the page of a result as it is on disk; `figures` and `pictures` map titles to HTML or Markdown."""
     rows = [
         [c["sentence"], c["verdict"], with_interval(c["measured"], c["ci95"]), c["paper"]] for c in result["claims"]
     ]
@@ -273,18 +273,18 @@ def page(result: dict[str, Any], figures: dict[str, str], pictures: dict[str, st
 
 
 def table_section(title: str, table: Table) -> Section:
-    """What the signs in a table mean may stand behind its title."""
+    """Returns the section of a table; a legend of its signs, which may follow its title, becomes the text."""
     heading, means, legend = title.partition(": ▲")
     return Section(heading, text=f"▲{legend}." if means else "", table=table)
 
 
 def text_table(columns: list[Any], rows: list[list[Any]]) -> Table:
-    """As read from a file: every cell is text."""
+    """Returns a table in which every cell is text, from one read from a file."""
     return Table([str(cell) for cell in columns], [[str(cell) for cell in row] for row in rows])
 
 
 def effort(programs: dict[str, Facts]) -> Table:
-    """What stands behind each program."""
+    """Returns a table of the settings, seeds, steps and minutes of each program."""
     rows = []
     for name, facts in programs.items():
         config = Config.from_json(json.dumps(facts["config"]))
@@ -296,7 +296,7 @@ def effort(programs: dict[str, Facts]) -> Table:
 
 
 def save(folder: Path, result: dict[str, Any], figures: dict[str, Figure]) -> None:
-    """result.json and one SVG and PNG per figure."""
+    """Writes result.json, and one SVG and one PNG per figure."""
     atomic_write(folder / "result.json", logs.to_json(result, indent=1) + "\n")
     for title, figure in figures.items():
         atomic_write(folder / f"{slug(title)}.png", png(figure, dpi=110))
@@ -308,7 +308,10 @@ def slug(title: str) -> str:
 
 
 def embed(folder: Path, title: str, file: str) -> str:
-    """A picture inside HTML, where no script in it can run; only one that lies in the folder itself."""
+    """Returns a picture as an HTML element, in which no script of it can run.
+
+    Raises ValueError where the file is not a picture that lies in the folder itself.
+    """
     path = folder / file
     kind = PICTURES.get(path.suffix)
     if kind is None or not path.resolve().is_relative_to(folder.resolve()):
@@ -321,12 +324,12 @@ def embed(folder: Path, title: str, file: str) -> str:
 
 
 def link(folder: Path, title: str, file: str) -> str:
-    """A picture inside Markdown."""
+    """Returns the Markdown that shows a picture beside it."""
     return f"![{title}]({file})"
 
 
 def read_page(folder: Path, show: Callable[[Path, str, str], str] = embed) -> Page:
-    """The page of a saved experiment."""
+    """Returns the page of a saved experiment; `show` makes HTML or Markdown of a picture's folder, title and file."""
     path = folder / "result.json"
     try:
         result = json.loads(read_small(path))
@@ -343,9 +346,9 @@ def read_page(folder: Path, show: Callable[[Path, str, str], str] = embed) -> Pa
 def conclude(
     folder: Path, about: dict[str, str], outcome: Outcome, programs: dict[str, Facts], say: Say, **more: Any
 ) -> Path:
-    """All that a reader needs on disk, small enough to commit; the verdicts said. Returns the path of the report.
+    """Writes all that a reader needs, small enough to commit, says the verdicts, and returns the path of the report.
 
-    `about` has what the result begins with: experiment, title, claim, command.
+    `about` has the first entries of the result: experiment, title, claim and command.
     """
     result = about | {
         "hardware": "; ".join(dict.fromkeys(each["hardware"] for each in programs.values())),
@@ -370,7 +373,7 @@ def conclude(
 def reproduce(
     name: str, experiment: Experiment, folder: Path, ask: Request, command: str, say: Say, execute: Executor
 ) -> Ending:
-    """Runs what is missing, compares, and writes the report."""
+    """Trains the missing programs of an experiment, compares them with the paper, and writes the report."""
     of_grids = ask._replace(quick=False, program=None, engine=None, physics=None)
     refused = [word for word in of_grids.words() if word.startswith("--")]
     if refused:

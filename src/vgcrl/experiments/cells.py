@@ -1,6 +1,6 @@
 """Programs of a grid, and the one small file that each leaves when it is finished: `cells/PROGRAM.json`.
 
-Of one that was stopped, `cells/PROGRAM.unfinished.json` has what its evaluations on the way said.
+One that was stopped leaves `cells/PROGRAM.unfinished.json`, with its evaluations so far.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ from vgcrl.training.logs import to_json
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
 
-Row = dict[str, str]  # of the paper's table; of one that the paper does not have, without its numbers
+Row = dict[str, str]  # a row of the paper's table; one that the paper does not have lacks the paper's numbers
 Cell = dict[str, Any]  # a program as on disk
 
 STEPS = 10_000_000  # the paper's
-STRIPS = ("best", "worst")  # runs by LGR_v
+STRIPS = ("best", "worst")  # runs by LGR_v of which a filmstrip is kept
 KEPT = (*summary.SUMMARISED, "episode_steps", "F_replay")
 KINDS = {
     "config": dict,
@@ -54,13 +54,13 @@ KINDS = {
 CONFIGURED = ("env", "engine", "physics", "terminate", "envs", "horizon", "hidden", "batch", "steps", "seeds")
 CONFIGURED += ("updates_per_step", "posterior_learning_rate", "evaluate_episodes")
 SAME = ("method", "env", "goal_dim", "posterior")
-LARGE = 1e150  # what is larger has no square
+LARGE = 1e150  # the square of a larger number may overflow
 MEASURED = ("F", "lgr_z", "lgr_s", "lgr_v")
 OF_TARGETS = ("still_lgr_v", "spread_v")
 
 
 class Job(NamedTuple):
-    """A program, and the row of the table that each of its settings is."""
+    """A program, and a row of the table for each of its settings, in their order."""
 
     name: str
     rows: tuple[Row, ...]
@@ -84,7 +84,7 @@ def run_path(folder: Path, job: Job) -> Path:
 
 
 def check(job: Job, cell: Cell) -> None:
-    """That it is of this program, and that all a report makes of it is there, and of its kind."""
+    """Raises ValueError where a cell is of another program, or lacks something that a report needs of it."""
     _need(cell.get("program") == job.name, f"it is of {cell.get('program')!r:.40}, not of {job.name}")
     for name, kind in KINDS.items():
         _need(name in cell, f"{name!r} is missing")
@@ -123,7 +123,7 @@ def check(job: Job, cell: Cell) -> None:
 
 
 def _check_value(name: str, value: Any) -> None:
-    """Of an option, as a configuration has it."""
+    """Raises an error where a value is not valid for the option of this name."""
     _need(value is not None or fields.kind_of(FIELDS[name]).optional, f"config has no {name!r}")
     if value is not None:
         fields.check(FIELDS[name], tuple(value) if isinstance(value, list) else value)
@@ -135,20 +135,20 @@ def _need(true: Any, otherwise: str) -> None:
 
 
 def _is_number(x: Any, kind: type) -> bool:
-    """Not negative, nor too large for any of it."""
+    """Returns whether x is an int, or with `kind` float also a float, from 0 to LARGE."""
     whole = isinstance(x, int) and not isinstance(x, bool)
     return (whole or (kind is float and isinstance(x, float))) and 0 <= x <= LARGE
 
 
 def _is_table(x: Any, shape: tuple[int, ...]) -> bool:
-    """Lists in lists, of finite numbers or None."""
+    """Returns whether x is nested lists of this shape, of finite numbers or None."""
     if not shape:
         return x is None or (isinstance(x, int | float) and not isinstance(x, bool) and -LARGE <= x <= LARGE)
     return isinstance(x, list) and len(x) == shape[0] and all(_is_table(each, shape[1:]) for each in x)
 
 
 def read(folder: Path, job: Job, unfinished: bool = False) -> Cell | None:
-    """None where the program is not finished; unless what there is of it will do."""
+    """Returns the cell of a program, or None where it is not finished; with `unfinished` also that of a stopped one."""
     paths = [cell_path(folder, job), *([unfinished_path(folder, job)] if unfinished else [])]
     path = next((path for path in paths if path.exists()), None)
     if path is None:
@@ -164,13 +164,13 @@ def read(folder: Path, job: Job, unfinished: bool = False) -> Cell | None:
 
 
 def read_all(folder: Path, jobs: list[Job], unfinished: bool = False) -> dict[str, Cell]:
-    """The finished ones by name, or all."""
+    """Returns the cells of finished programs by name; with `unfinished` also those of stopped ones."""
     found = {job.name: read(folder, job, unfinished) for job in jobs}
     return {name: cell for name, cell in found.items() if cell is not None}
 
 
 def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> None:
-    """The file last: where it is, the program is finished."""
+    """Writes the filmstrips and, last, the cell: where that file is, the program is finished."""
     path = cell_path(folder, job)
     path.parent.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
@@ -180,7 +180,7 @@ def write(folder: Path, job: Job, cell: Cell, pictures: dict[str, bytes]) -> Non
 
 
 def write_unfinished(folder: Path, job: Job) -> None:
-    """Where it has been evaluated since it began."""
+    """Writes the cell of a stopped program, if it has been evaluated since training began."""
     run = run_path(folder, job)
     config, lines = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")
     if not lines or not lines[-1]["step"]:
@@ -193,10 +193,10 @@ def write_unfinished(folder: Path, job: Job) -> None:
 
 
 class EvaluationSize(NamedTuple):
-    """The last evaluation of a program."""
+    """The size of a program's last evaluation."""
 
     episodes: int
-    targets: int  # at most so many
+    targets: int  # at most
 
 
 FULL_EVALUATION, QUICK_EVALUATION = (
@@ -206,7 +206,10 @@ FULL_EVALUATION, QUICK_EVALUATION = (
 
 
 def aims(config: Config, spec: EnvSpec, most: int) -> tuple[jax.Array | None, dict[str, Any]]:
-    """Target states; how many, and what a policy scores on them that stands still."""
+    """Returns at most `most` target states, or None, and facts about them.
+
+    These are their number, the share of experts that missed their velocity, and what standing still scores on them.
+    """
     states = target_states.for_spec(config.env, spec, most)
     if states is None:
         return None, {"count": 0}
@@ -218,17 +221,17 @@ def aims(config: Config, spec: EnvSpec, most: int) -> tuple[jax.Array | None, di
 
 
 def columns(rows: list[dict[str, Any]], seeds: int, names: list[str]) -> dict[str, list[list[float]]]:
-    """Numbers of all runs by name, as (setting, seed)."""
+    """Returns the numbers of all runs by name, each as lists (setting, seed)."""
     return {n: [[row[n] for row in rows[i : i + seeds]] for i in range(0, len(rows), seeds)] for n in names}
 
 
 def with_replay(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """And F of what was learned from last: far above F where q knows the episodes it saw rather than the skills."""
+    """Adds F of the last batch from replay; it is far above F where q knows the episodes it saw, not the skills."""
     return [row | {"F_replay": row["train"]["F"]} for row in rows]
 
 
 def strip(program: Program, run: RunState) -> bytes:
-    """A few skills as a small PNG."""
+    """Returns a small PNG of a few skills of one run."""
     large, small = io.BytesIO(png(filmstrip.skills(program, run, count=3), dpi=75)), io.BytesIO()
     Image.open(large).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
     return small.getvalue()
@@ -237,9 +240,9 @@ def strip(program: Program, run: RunState) -> bytes:
 def describe(
     job: Job, config: Config, lines: list[dict[str, Any]], rows: list[dict[str, Any]], episodes: int, aimed: Any
 ) -> Cell:
-    """`rows` are what the last evaluation said of each run, `lines` all those on the way."""
+    """Returns the cell of a program; `rows` are the last evaluation of each run, `lines` all those in training."""
     rows, history = with_replay(rows), [with_replay(line["seeds"]) for line in lines]
-    # That the environment has, as it was when training began: all are numbers at first.
+    # Numbers that the environment has: at the first evaluation, before anything diverges, none of these is None.
     names = [name for name in KEPT if history[0][0].get(name) is not None]
     reported = [columns(each, config.seeds, names) for each in history]
     return {
@@ -264,7 +267,7 @@ def describe(
 
 
 def finish(job: Job, run: Path, size: EvaluationSize, say: Callable[[str], None]) -> tuple[Cell, dict[str, bytes]]:
-    """A trained program measured, here or where it was trained: its cell, and its best and worst run by LGR_v."""
+    """Evaluates a trained program; returns its cell, and PNGs of its best and its worst run by LGR_v."""
     program, runs, _ = trainer.restore(run, say)
     states, about = aims(program.config, program.spec, size.targets)
     out = jax.device_get(program.evaluate(runs, states, episodes=size.episodes))

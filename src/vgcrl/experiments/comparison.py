@@ -1,4 +1,4 @@
-"""Programs beside the paper: every published row, and the claims by paired seeds."""
+"""Compares programs with the paper: every published row, and the claims by paired seeds."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -29,18 +29,20 @@ NOISE = (
 
 
 class PairedClaim(NamedTuple):
-    """That switching on a technique, or several at once, improves a metric, in the rows where it is looked at."""
+    """The claim that switching on a technique, or several at once, improves a metric in the rows chosen by `where`."""
 
     sentence: str
-    knobs: tuple[str, ...]  # of p_her and sn
+    knobs: tuple[str, ...]  # among p_her and sn
     where: Callable[[Row], bool]
     metric: str = "lgr_z"
 
 
 def mark(values: Any, paper: float | None, higher: bool, finest: float = 0.0) -> str:
-    """Equal where the paper's value is inside our interval; one seed has none. A run that came to nothing is worse.
+    """Returns how our values, one per seed, compare with the paper's: better, equal or worse, not judged, or not run.
 
-    Seeds may agree to the last digit: so within `finest`, which is what can be seen at all, it is equal too.
+    They are equal where the paper's value is inside our interval, and not judged where one seed has no interval. Seeds
+    may agree to the last digit, so means that differ by at most `finest`, the smallest visible difference, are equal
+    too. A run that diverged is worse.
     """
     if not np.isfinite(values).all():
         return WORSE
@@ -53,7 +55,11 @@ def mark(values: Any, paper: float | None, higher: bool, finest: float = 0.0) ->
 
 
 def marked(entry: Entry, metric: str, higher: bool) -> str:
-    """Of LGR(s) nothing, since its level depends on the targets most; of LGR_v nothing in favour of a pose."""
+    """Returns how a row compares with the paper's in a metric.
+
+    LGR(s) is never judged, since its level depends most on the targets. LGR_v is not judged on targets that are none or
+    missed their velocity, nor better for skills that stand still.
+    """
     if entry.cell and (metric == "lgr_s" or (metric == "lgr_v" and untargeted(entry))):
         return UNJUDGED
     found = mark(entry.values(metric), entry.paper(metric), rises(metric, higher), finest(entry, metric, higher))
@@ -61,19 +67,19 @@ def marked(entry: Entry, metric: str, higher: bool) -> str:
 
 
 def untargeted(entry: Entry) -> str:
-    """Why its targets are not what the paper means by them, if so."""
+    """Returns why the targets of a row are not what the paper means by them; empty where they are."""
     if not entry.targets["count"]:
         return "without target states"
     return "whose targets are states of experts most of which missed their velocity" * (entry.targets["missed"] > 0.5)
 
 
 def unjudged(entry: Entry) -> str:
-    """Why its LGR_v is not judged, where it is not."""
+    """Returns why the LGR_v of a row is not judged."""
     return untargeted(entry) or ("of one seed" if len(entry.seeds) == 1 else STILL)
 
 
 def signs(rows: list[Entry], higher: bool) -> str:
-    """What those beside numbers mean."""
+    """Returns the legend of the signs beside numbers."""
     near = f" or, of LGR(z), at most one episode of {looked_at(rows)} from our mean" if higher else ""
     return f"▲ better, = the paper's value is inside our 95 % interval{near}, ▼ worse, no sign: not judged"
 
@@ -84,23 +90,23 @@ def signs_of_change(rows: list[Entry], higher: bool) -> str:
 
 
 def looked_at(rows: list[Entry]) -> str:
-    """Episodes of a seed in the last evaluation."""
+    """Returns the number of episodes per seed in the last evaluation, from the least to the most."""
     return least_to_most([e.cell["episodes"] for e in rows if e.cell])
 
 
 def still(entry: Entry) -> float | None:
-    """LGR_v of a policy that stands still, on the targets of a row."""
+    """Returns LGR_v of a policy that stands still on the targets of a row, or None where there are none."""
     return entry.targets["still_lgr_v"] if entry.cell and entry.targets["count"] else None
 
 
 def stands_still(entry: Entry) -> bool:
-    """Whether its LGR_v is less than a tenth below that."""
+    """Returns whether the LGR_v of a row is above 0.9 of that of standing still."""
     level = still(entry)
     return level is not None and entry.values("lgr_v").mean() > 0.9 * level
 
 
 def explained(entry: Entry) -> list[str]:
-    """LGR_v of standing still, and the share of it that a row explains: 1 is every target's velocity, 0 is none's."""
+    """Returns LGR_v of standing still, and the share of it that a row explains: 1 where every velocity is reached."""
     level, found = still(entry), entry.values("lgr_v")
     if level is None or not len(found):
         return ["–", "–"]
@@ -109,24 +115,24 @@ def explained(entry: Entry) -> list[str]:
 
 
 def finest(entry: Entry, metric: str, higher: bool) -> float:
-    """What one episode changes: of an accuracy."""
+    """Returns how much one episode changes LGR(z) where that is an accuracy, else 0."""
     return 1 / entry.cell["episodes"] if entry.cell and metric == "lgr_z" and higher else 0.0
 
 
 def rises(metric: str, higher: bool) -> bool:
-    """Whether more of it is better; of LGR(z) where it is an accuracy."""
+    """Returns whether a higher metric is better; of LGR(z) `higher` says so."""
     return metric == "F" or (metric == "lgr_z" and higher)
 
 
 def summary(rows: list[Entry], higher: bool) -> Table:
-    """How many rows are better, equal and worse."""
+    """Returns a table of how many rows are better, equal, worse, not judged and not run in each metric."""
     kinds = (BETTER, EQUAL, WORSE, UNJUDGED, NOT_RUN)
     counts = {metric: Counter(marked(entry, metric, higher) for entry in rows) for metric in COLUMNS}
     return Table(["metric", *kinds], [[LABELS[m], *(str(c[kind]) for kind in kinds)] for m, c in counts.items()])
 
 
 def beside(rows: list[Entry], higher: bool) -> Table:
-    """Every row: ours with its mark, then the paper's, metric by metric; then what the paper does not have."""
+    """Returns a table of all rows: our value with its sign beside the paper's, then what the paper does not have."""
 
     def ours(entry: Entry, metric: str) -> str:
         x = entry.values(metric)
@@ -151,7 +157,7 @@ def so_far(cell: Cell) -> str:
 
 
 def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
-    """What stands behind each program."""
+    """Returns a table of the sizes, the time, the engine, the hardware and the versions of each program."""
     rows = []
     for job in jobs:
         c = cells.get(job.name)
@@ -172,14 +178,14 @@ def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
 
 
 def where(cell: Cell) -> str:
-    """The machine that trained a program, and that of its last evaluation if it was another."""
+    """Returns the machine that trained a program, and that of its last evaluation if it was another."""
     trained = cell["hardware"]
     last = cell.get("measured_on", trained)
     return trained if last == trained else f"{trained}, measured on {last}"
 
 
 def engine(cell: Cell) -> str:
-    """The simulator that trained a program, how, and that of its last evaluation if it was another."""
+    """Returns the simulator that trained a program, how, and that of its last evaluation if it was another."""
     trained = cell["config"]["engine"]
     last = cell.get("measured_by", trained)
     how = ", fast physics" * (cell["config"].get("physics") == "fast")
@@ -188,12 +194,12 @@ def engine(cell: Cell) -> str:
 
 
 def stack(cell: Cell) -> str:
-    """The software that trained it."""
+    """Returns the versions of the software that trained a program."""
     return ", ".join(f"{k} {v}" for k, v in cell["versions"].items()) or "versions not recorded"
 
 
 def pairs(contrast: PairedClaim, rows: list[Entry]) -> list[tuple[Entry, Entry]]:
-    """Rows with the techniques, and the same without them; both are in one program, so their seeds are paired."""
+    """Returns pairs of rows, with the techniques and without; both are in one program, so their seeds are paired."""
 
     def program_and_rest(entry: Entry) -> tuple[str, ...]:
         return entry.job.name, *(entry.row[knob] for knob in TECHNIQUES if knob not in contrast.knobs)
@@ -207,7 +213,7 @@ def pairs(contrast: PairedClaim, rows: list[Entry]) -> list[tuple[Entry, Entry]]
 
 
 def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
-    """What a technique changes, pair of rows by pair of rows."""
+    """Returns a table of what a technique changes in LGR(z) and F, with a line for each pair of rows."""
 
     def change(on: Entry, off: Entry, metric: str) -> list[str]:
         gain, paper = on.values(metric) - off.values(metric), (on.paper(metric), off.paper(metric))
@@ -225,7 +231,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
 
 
 def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
-    """Of the differences by paired seeds: holds where their mean over the rows is at least half the paper's."""
+    """Judges a claim by the differences of paired seeds: it holds where their mean is at least half the paper's."""
     metric, both = contrast.metric, pairs(contrast, rows)
     up = rises(metric, higher)
     published = [float(a.row[COLUMNS[metric]]) - float(b.row[COLUMNS[metric]]) for a, b in both if a.published]
@@ -246,17 +252,17 @@ def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
 
 
 def knows(score: float, higher: bool) -> bool:
-    """Whether q knows nearly every goal at the state reached, by its LGR(z)."""
+    """Returns whether an LGR(z) says that q knows nearly every goal at the state reached."""
     return score >= 0.9 if higher else score <= 0.05
 
 
 def guesses(score: float, higher: bool) -> bool:
-    """Whether it knows next to none; of goals in [−1, 1], who always says 0 has LGR(z) 1/3."""
+    """Returns whether an LGR(z) says that q knows next to no goal; for goals in [−1, 1] always answering 0 has 1/3."""
     return score <= 0.05 if higher else score >= 1 / 3
 
 
 def movement(rows: list[Entry], higher: bool) -> Table:
-    """Whether skills that q tells apart move, or hold poses: then LGR_v is that of a policy that stands still."""
+    """Returns a table of whether skills that q tells apart move; poses have the LGR_v of standing still."""
     out = []
     for env, each in of_bodies(rows).items():
         run = [e for e in each if e.targets["count"]]
@@ -283,13 +289,16 @@ def movement(rows: list[Entry], higher: bool) -> Table:
 
 
 def by_chance(rows: list[Entry], higher: bool) -> list[float]:
-    """LGR_v of the paper where its own q hardly knows the goal."""
+    """Returns the paper's LGR_v of rows in which its own q hardly knows the goal."""
     papers = ((e.paper("lgr_z"), e.paper("lgr_v")) for e in rows)
     return [v for z, v in papers if z is not None and v is not None and guesses(z, higher)]
 
 
 def slower(rows: list[Entry], higher: bool) -> str:
-    """Bodies on which the paper, by chance, comes closer to its targets than standing still does to ours, by half."""
+    """Returns a sentence on bodies whose targets were probably slower in the paper; empty where there are none.
+
+    There, rows of the paper whose q hardly knows the goal have less than half our LGR_v of standing still.
+    """
     names = []
     for env, each in of_bodies(rows).items():
         levels, theirs = [level for e in each if (level := still(e)) is not None], by_chance(each, higher)
@@ -315,7 +324,7 @@ def headline(rows: list[Entry], higher: bool) -> str:
 
 
 def extent(jobs: list[Job], cells: dict[str, Cell]) -> str:
-    """How much of the experiment stands behind the numbers."""
+    """Returns a sentence: how many programs, steps and seeds the numbers come from."""
     steps, seeds = ([f(cell) for cell in cells.values()] for f in (lambda c: c["steps"], lambda c: len(c["seeds"])))
     done = sum(map(is_finished, cells.values()))
     more = f" and {len(cells) - done} as far as they were trained" if done < len(cells) else ""

@@ -18,7 +18,7 @@ def rows(title: str, goal_dim: str, sn: str) -> tuple[Row, ...]:
 
 
 def with_published(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Of runs that repeat rows of the paper: its numbers too."""
+    """Returns rows that repeat rows of the paper with the paper's numbers added."""
     same = ("env", "goal_dim", "posterior", "p_her", "sn")
     known = {tuple(row[k] for k in same): row for row in paper_rows("discrete")}
     return tuple(known[tuple(row[k] for k in same)] | row for row in rows)

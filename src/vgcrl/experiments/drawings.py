@@ -1,4 +1,4 @@
-"""Learning curves, and every row against the paper's."""
+"""Figures of a grid: learning curves, and every row against the paper's."""
 
 from typing import Any
 
@@ -14,7 +14,10 @@ COLOURS = ("#57606a", "#2f6fb3", "#c8553d", "#3b8f62", "#8a5a9e")
 
 
 def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
-    """Mean over seeds, and from the lowest to the highest; the paper's last value as a cross, a plus with P-HER."""
+    """Draws the mean over seeds, a band from the lowest to the highest, and the paper's last value.
+
+    The latter is a cross, or a plus for a row with P-HER.
+    """
     curves = entry.cell["curves"] if entry.cell else {}
     if metric not in curves:
         return
@@ -28,7 +31,7 @@ def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
 
 
 def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v", "spread_v")) -> Figure:
-    """A column for each |G| and a row for each metric; side by side where there is one |G|."""
+    """Draws learning curves, a column for each |G| and a row for each metric; in one row where there is one |G|."""
     sizes = list(dict.fromkeys(entry.row["goal_dim"] for entry in rows if entry.cell))
     shape = (len(metrics), len(sizes)) if len(sizes) > 1 else (1, len(metrics))
     inches = 1.6 + 2.4 * shape[1], 0.6 + 1.8 * shape[0]
@@ -54,7 +57,7 @@ def curves(rows: list[Entry], metrics: tuple[str, ...] = ("F", "lgr_z", "lgr_v",
 
 
 def while_training(rows: list[Entry]) -> str:
-    """What lines and bands are, and why they do not end at the numbers of the tables."""
+    """Returns a caption: what lines and bands are, and why they do not end at the numbers of the tables."""
     cells = [entry.cell for entry in rows if entry.cell]
     few = least_to_most([cell["config"]["evaluate_episodes"] for cell in cells])
     many = least_to_most([cell["episodes"] for cell in cells])
@@ -66,7 +69,7 @@ def while_training(rows: list[Entry]) -> str:
 
 
 def scatter(rows: list[Entry], higher: bool) -> Figure:
-    """Ours against the paper's, a point per row."""
+    """Draws our values against the paper's, a point per row."""
     panels = (("lgr_v", False, False), ("lgr_z", not higher, higher))  # metric, logarithmic, higher is better
     figure, axes = subplots(1, 2, figsize=(9.8, 4))
     bodies = list(dict.fromkeys(entry.row["env"] for entry in rows if len(entry.values("lgr_z"))))

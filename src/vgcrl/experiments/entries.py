@@ -12,7 +12,7 @@ TECHNIQUES = {"p_her": "P-HER", "sn": "SN"}
 
 
 class Entry(NamedTuple):
-    """A row of the table, and the numbers of its seeds where it has been run."""
+    """A row of the table, and the cell with the numbers of its seeds where it has been run."""
 
     row: Row
     job: Job
@@ -24,23 +24,23 @@ class Entry(NamedTuple):
         return "F" in self.row
 
     def values(self, metric: str) -> np.ndarray:
-        """Of each seed; of none where it has not been run, or the environment does not have it."""
+        """Returns the metric of each seed; empty where the row was not run or the environment lacks the metric."""
         final = self.cell["final"] if self.cell else {}
         return np.array(final[metric][self.setting] if metric in final else [], float)
 
     @property
     def seeds(self) -> list[int]:
-        """Those of `values`."""
+        """The seeds of `values`, in the same order."""
         return self.cell["seeds"] if self.cell else []
 
     @property
     def targets(self) -> dict[str, Any]:
-        """How many, and which share of the experts behind them missed their velocity."""
+        """Facts about the target states: their `count`, and the share of experts that `missed` their velocity."""
         return {"missed": 0.0} | (self.cell["targets"] if self.cell else {"count": 0})
 
     @property
     def unfinished(self) -> bool:
-        """Run, but not to its end."""
+        """Whether the row was run, but not to its end."""
         return self.cell is not None and not is_finished(self.cell)
 
     def paper(self, metric: str) -> float | None:

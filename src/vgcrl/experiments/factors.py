@@ -14,7 +14,7 @@ from vgcrl.training.options import Options
 
 
 class Change(NamedTuple):
-    """Of METRA as it is: one option, and whether more cells are expected to be covered with it, or fewer."""
+    """A changed option of METRA, and whether METRA is expected to cover more cells with it, or fewer."""
 
     options: dict[str, Any]
     more: bool
@@ -32,7 +32,10 @@ COLUMNS = {key: skills.COLUMNS[key] for key in ("coverage", "spread_v", "F", "lg
 
 
 def runs(quick: bool) -> dict[str, Options]:
-    """Changes of METRA on HalfCheetah in the comparison of skills. Quick: with scaled and with raw features."""
+    """Returns METRA on HalfCheetah as in the comparison of skills, its changes, and other methods on both features.
+
+    Quick: METRA with scaled and with raw features.
+    """
     usual = skills.runs(quick)["HalfCheetah-metra"]
     changed = {name: usual | change.options for name, change in CHANGES.items()}
     if quick:
@@ -52,7 +55,7 @@ def row(name: str, run: Path) -> list[str]:
 
 
 def claims(found: dict[str, Path]) -> list[Claim]:
-    """By the difference in cells covered, seed by seed."""
+    """Returns the claims, judged by the difference in cells covered, seed by seed."""
 
     def gain(name: str, base: str) -> np.ndarray:
         return covered(found[name]) - covered(found[base])

@@ -24,9 +24,9 @@ from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
 SEEDS = 3  # the paper's
-FRACTION, BOUND = 0.5, 2.0  # relabelled with P-HER; of the layers of q with SN
-# What the committed tables were trained with: so many environments that a GPU has enough to do. Curves are drawn from
-# a few episodes.
+FRACTION, BOUND = 0.5, 2.0  # share relabelled with P-HER; norm of the layers of q with SN
+# What the committed tables were trained with: enough environments to keep a GPU busy, and few episodes for the points
+# of curves.
 WHOLE: dict[str, Any] = {
     "steps": STEPS,
     "seeds": SEEDS,
@@ -36,7 +36,7 @@ WHOLE: dict[str, Any] = {
 }
 # Humanoid's episodes end with a fall, as Gymnasium's do: otherwise q learns its replay by heart.
 OF_BODY: dict[str, dict[str, Any]] = {"Humanoid": {"terminate": True, "posterior_learning_rate": 3e-5}}
-RATE, LOOKS = 3e-4, 4  # of q, as of the policy; and evaluations; unless told
+RATE, LOOKS = 3e-4, 4  # defaults: learning rate of q, as of the policy; number of evaluations
 QUICK: dict[str, Any] = {
     "steps": 10_000,
     "seeds": 2,
@@ -58,7 +58,7 @@ SCALES = (
     "envs",
     "engine",
     "physics",
-)  # may be asked for
+)  # options that a request may set
 
 
 class ExtraRun(NamedTuple):
@@ -73,26 +73,26 @@ class ExtraRun(NamedTuple):
 class Grid(NamedTuple):
     title: str
     claim: str
-    table: str  # of the paper
+    table: str  # its name in paper.csv
     method: str
     posteriors: dict[str, str]  # the paper's name -> ours
     higher: bool  # whether a higher LGR(z) is better
     contrasts: tuple[PairedClaim, ...]
     asides: tuple[ExtraRun, ...] = ()
-    rate: float = RATE  # of q, in whole runs
-    paper: bool = True  # claims it
+    rate: float = RATE  # learning rate of q in runs that are not quick
+    paper: bool = True  # whether the paper claims it
 
     def runs(self, quick: bool) -> dict[str, Options]:
         return {job.name: job.options for job in jobs(self, Request(quick))}
 
 
 def knob(values: list[float]) -> tuple[float, ...]:
-    """One value where all settings agree."""
+    """Returns one value where all settings agree, else the value of each setting."""
     return tuple(values) if len(set(values)) > 1 else tuple(values[:1])
 
 
 def program(grid: Grid, rows: list[Row], sizes: dict[str, Any]) -> Options:
-    """Rows that differ in P-HER and SN only, as the settings of one program."""
+    """Returns the options of one program, whose settings are rows that differ only in P-HER and SN."""
     sizes = {"looks": LOOKS, "posterior_learning_rate": RATE} | sizes
     looks, rate = sizes.pop("looks"), sizes.pop("posterior_learning_rate")
     sizes = {"evaluate_every": -(-sizes["steps"] // looks)} | sizes
@@ -115,7 +115,7 @@ def name(grid: Grid, row: Row) -> str:
 
 
 def published(grid: Grid, quick: bool) -> list[Row]:
-    """The paper's table by body and |G|; of the first body the two smallest |G| where it is quick."""
+    """Returns the rows of the paper's table by body and |G|; quick: only the two smallest |G| of the first body."""
     rows = paper_rows(grid.table)
     bodies = list(dict.fromkeys(row["env"] for row in rows))
     few = sorted({int(row["goal_dim"]) for row in rows})[:2]
@@ -124,7 +124,7 @@ def published(grid: Grid, quick: bool) -> list[Row]:
 
 
 def jobs(grid: Grid, ask: Request) -> list[Job]:
-    """Every program of the experiment."""
+    """Returns every program of a grid, with the sizes asked for."""
     asked = {k: getattr(ask, k) for k in (*SCALES, "looks") if getattr(ask, k) is not None}
     sizes = (QUICK if ask.quick else WHOLE | {"posterior_learning_rate": grid.rate}) | asked
     groups: dict[str, list[Row]] = {}
@@ -145,7 +145,7 @@ def jobs(grid: Grid, ask: Request) -> list[Job]:
 
 
 def select(every: list[Job], ask: Request) -> list[Job]:
-    """Those of the bodies and |G| asked for, or the one."""
+    """Returns the programs of the bodies and |G| asked for, or the one that is asked for by its name."""
     if ask.program is not None:
         one_of("--program", ask.program, [job.name for job in every])
         given = [name for name in ("env", "goal_dim") if getattr(ask, name)]
@@ -162,12 +162,15 @@ def select(every: list[Job], ask: Request) -> list[Job]:
 
 
 def trained(folder: Path, job: Job) -> bool:
-    """Here or elsewhere: what is left to do needs neither the device nor the engine that it was trained with."""
+    """Returns whether a program is trained, here or elsewhere.
+
+    What is left to do then needs neither the device nor the engine that trained it.
+    """
     return cells.cell_path(folder, job).exists() or run_folder.is_finished(run_path(folder, job))
 
 
 def make(job: Job, folder: Path, size: EvaluationSize, say: Say) -> None:
-    """Trained, or trained on; measured; and its run without what takes much space, the replay in its checkpoints."""
+    """Trains a program or continues it, evaluates it, writes its cell, and deletes the large parts of its run."""
     run = run_path(folder, job)
     if not cells.cell_path(folder, job).exists():
         if not trained(folder, job) and train(job.options, run).interrupted:
@@ -183,7 +186,7 @@ def trim(run: Path) -> None:
 
 
 def progress(job: Job, selected: list[Job], folder: Path) -> str:
-    """Where the whole experiment is when a program's turn comes."""
+    """Returns a line for when a program starts: how far the whole experiment is, and how long it will take."""
     done = cells.read_all(folder, selected)
     left = planning.left(planning.estimate(each, folder, done, sizes=False) for each in selected)
     verb = "continues" if started(run_path(folder, job)) else "starts"
@@ -191,7 +194,7 @@ def progress(job: Job, selected: list[Job], folder: Path) -> str:
 
 
 def tasks(name: str, selected: list[Job], folder: Path, ask: Request, say: Say) -> list[Task]:
-    """The programs that are not finished; one that was killed when it had just finished is trimmed."""
+    """Returns a task for each unfinished program; deletes large parts of finished ones, which a kill may have left."""
     size, done = cells.QUICK_EVALUATION if ask.quick else cells.FULL_EVALUATION, cells.read_all(folder, selected)
     for job in (job for job in selected if job.name in done):
         trim(run_path(folder, job))
@@ -207,19 +210,19 @@ def tasks(name: str, selected: list[Job], folder: Path, ask: Request, say: Say) 
 
 
 def alone(job: Job, ask: Request) -> Request:
-    """That asks for this program with the sizes it has among all: one beside the table may have its own."""
+    """Returns the request for this program alone, with its own sizes, which may differ for one beside the table."""
     sizes = {k: job.options[k] for k in SCALES if k != "posterior_learning_rate" and getattr(ask, k) is not None}
     told = ask.looks is not None and job.options["evaluate_every"] == -(-job.options["steps"] // ask.looks)
     return ask._replace(**sizes, looks=ask.looks if told else None)
 
 
 def facts(cell: Cell) -> dict[str, Any]:
-    """Of a program in the results: all but what its own file has more of."""
+    """Returns what a result tells of a program; its curves are only in its cell."""
     return {k: v for k, v in cell.items() if k not in ("curves", "program")}
 
 
 def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
-    """Titles and files of filmstrips."""
+    """Returns the files of the filmstrips by title."""
     out = {}
     for job in every:
         cell = found.get(job.name, {"strips": {}})
@@ -231,8 +234,11 @@ def pictures(found: dict[str, Cell], every: list[Job]) -> dict[str, str]:
 
 
 def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
-    """Of a finished program what differs from the job, else None; exact physics is what any engine has unless told."""
-    there = {"engine": "auto", "physics": None}  # the engine asked for need not run here
+    """Returns the value of each of SCALES in which a finished program differs from its job, else None.
+
+    Exact physics never counts as different: every engine has it by default.
+    """
+    there = {"engine": "auto", "physics": None}  # since the engine of the job may not run here
     given, usual = cell["config"], json.loads(resolve(job.options | there).to_json())
     usual |= {name: job.options[name] for name in there if name in job.options}
     differ = (None if given[k] in (usual[k], "exact") else given[k] for k in SCALES)
@@ -240,7 +246,7 @@ def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
 
 
 def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
-    """Those that make what there is: bodies may differ in steps and in the |G| that are done."""
+    """Returns the commands that train what is there; bodies may differ in their sizes and in the |G| that are done."""
     table, plain = [job for job in every if "aside" not in job.rows[0]], grid.runs(quick)
     done: dict[tuple[Any, ...], list[Job]] = {}
     for job in (job for job in table if job.name in found):
@@ -255,7 +261,7 @@ def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], qu
     for (sizes, *changed), envs in bodies.items():
         few = tuple(envs) if len(envs) < len({job.options["env"] for job in table}) else ()
         asks.append(Request(quick, few, sizes, **dict(zip(SCALES, changed, strict=True))))
-    whole = Request(quick) in asks  # which makes those beside the table too
+    whole = Request(quick) in asks  # this command trains the programs beside the table too
     for job in (job for job in every if job not in table and job.name in found):
         changed = scales(job._replace(options=plain[job.name]), found[job.name])
         if not whole or any(x is not None for x in changed):
@@ -264,7 +270,7 @@ def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], qu
 
 
 def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Request, command: str, say: Say) -> Path | None:
-    """From all programs, whoever trained them; those that are not finished as far as they are."""
+    """Writes the report of all programs that are there, also unfinished ones; returns its path, or None without any."""
     found = cells.read_all(folder, every, unfinished=True)
     if not found:
         return None
@@ -289,7 +295,7 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
 
 
 def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say, execute: Executor) -> Ending:
-    """Says what it will take, trains what is missing, compares, and writes the report of what there is."""
+    """Says what a grid will take, trains its missing programs, compares all with the paper, and writes the report."""
     if ask.report and ask.program:
         raise UsageError("--report tells of all programs, --program makes one; valid: one of the two")
     every = jobs(grid, ask)
@@ -297,7 +303,7 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, s
     for job in selected:
         if not trained(folder, job):
             resolve(job.options)
-    found = cells.read_all(folder, every, unfinished=True)  # bad input and damaged files, before anything starts
+    found = cells.read_all(folder, every, unfinished=True)  # raises for damaged files before anything starts
     if ask.report and not found:
         raise UsageError(f"--report finds no program in {folder / 'cells'}; valid: --out DIR where some were trained")
     if not ask.dry_run:

@@ -38,7 +38,10 @@ def runs(quick: bool) -> dict[str, Options]:
 
 
 def best_f(config: Config) -> float | None:
-    """The largest F that its q allows, where it is known: with the density of its mode, H(z) if q can be certain."""
+    """Returns the largest F that q allows, or None where it is not known.
+
+    It is H(z) where q can be certain of z, else H(z) plus the log density at the mode of q.
+    """
     goals = goal_space(config)
     if isinstance(goals, Discrete | Visited):
         return goals.entropy
@@ -51,7 +54,7 @@ def best_f(config: Config) -> float | None:
 
 
 def lines(run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The first and the last evaluation."""
+    """Returns the first and the last evaluation of a run."""
     every = logs.read_lines(run / "metrics.jsonl")
     return every[0], every[-1]
 
@@ -68,7 +71,7 @@ def row(run: Path) -> list[str]:
 
 
 def claim(run: Path) -> Claim:
-    """F of each seed at the end, less what it was before learning."""
+    """Judges the gain of a method: F of each seed at the end, less F before learning."""
     config, (first, last) = run_folder.read_config(run), lines(run)
     gain = [after["F"] - before["F"] for before, after in zip(first["seeds"], last["seeds"], strict=True)]
     top = best_f(config)
@@ -78,7 +81,7 @@ def claim(run: Path) -> Claim:
 
 
 def curves(found: dict[str, Path]) -> Figure:
-    """F over training; 0 is the F of a q that knows nothing."""
+    """Draws F over training, a panel per run folder; 0 is the F of a q that knows nothing."""
     columns = 4
     lines = -(-len(found) // columns)
     figure, axes = subplots(lines, columns, figsize=(11, 0.7 + 2.2 * lines))

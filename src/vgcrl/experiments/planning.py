@@ -14,7 +14,7 @@ from vgcrl.training.config import Config
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.resolve import resolve
 
-ALIKE = ("env", "envs", "updates_per_step", "hidden", "batch", "horizon")  # programs whose speeds compare
+ALIKE = ("env", "envs", "updates_per_step", "hidden", "batch", "horizon")  # where these agree, speeds compare
 
 COLUMNS = ["program", "rows", "runs", "steps", "memory", "time left", "state"]
 
@@ -23,8 +23,8 @@ class Estimate(NamedTuple):
     job: Job
     state: str  # done, to do, or how far it is
     size: int  # environment steps of all its runs
-    memory: float | None  # bytes, where it is to be trained
-    seconds: float | None  # left; None where no program like it has been timed
+    memory: float | None  # bytes, where it is still to be trained
+    seconds: float | None  # that are left; None where no program like it has been timed
 
 
 def alike(config: Config, cell: Cell) -> bool:
@@ -34,7 +34,10 @@ def alike(config: Config, cell: Cell) -> bool:
 
 
 def seconds(config: Config, cells: list[Cell], run: Path) -> float | None:
-    """Of the whole program: at its own speed so far, else at that of the finished one most like it in runs."""
+    """Returns the seconds that a whole program takes, or None where no program like it has been timed.
+
+    Its speed is its own so far, else that of the finished program like it with the nearest number of runs.
+    """
     lines = logs.read_lines(run / "metrics.jsonl")
     if lines and lines[-1]["step"]:
         return lines[-1]["wall"] * config.steps / lines[-1]["step"]
@@ -46,7 +49,7 @@ def seconds(config: Config, cells: list[Cell], run: Path) -> float | None:
 
 
 def memory(config: Config) -> float:
-    """Of the state of all runs; a checkpoint is about as large."""
+    """Returns the bytes that the state of all runs takes; a checkpoint is about as large."""
     return float(sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(compile_config(config).shapes())))
 
 
@@ -63,7 +66,7 @@ def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True)
 
 
 def work(estimates: list[Estimate]) -> list[float]:
-    """Seconds where all are known, else environment steps: what the longest programs have most of."""
+    """Returns the work of each program, by which to start the longest first: seconds if all are known, else steps."""
     if all(e.seconds is not None for e in estimates):
         return [e.seconds or 0.0 for e in estimates]
     return [float(e.size) for e in estimates]
@@ -77,7 +80,7 @@ def left(estimates: Iterable[Estimate]) -> str:
 
 
 def duration(seconds: float) -> str:
-    units = (("min", 60, 100), ("h", 3600, 100))  # each up to so many
+    units = (("min", 60, 100), ("h", 3600, 100))  # name, seconds, and up to how many it is used
     found = (f"{seconds / size:.1f} {unit}" for unit, size, most in units if seconds < size * most)
     return next(found, f"{seconds / 86400:.0f} days")
 

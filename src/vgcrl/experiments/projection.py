@@ -28,7 +28,7 @@ def runs(quick: bool) -> dict[str, Options]:
 
 
 def paths(program: Program, run: RunState, count: int) -> tuple[jax.Array, jax.Array]:
-    """Goals from the prior, and the observed positions on the way to each, (step, goal, M)."""
+    """Returns goals drawn from the prior, and the observed positions on the way to each, (step, goal, M)."""
     key_goals, key_paths = jax.random.split(run.key_evaluation)
     z = sample_goals(program.goals, key_goals, count)
     env = Vectorised(program.config.build_env(run.knobs), count)
@@ -37,7 +37,10 @@ def paths(program: Program, run: RunState, count: int) -> tuple[jax.Array, jax.A
 
 
 def marginal_distances(folder: Path) -> list[float]:
-    """Kolmogorov distance between goals recovered at the end of episodes and the prior, mean over dimensions."""
+    """Returns for each run how far the goals recovered at the end of episodes are from the prior.
+
+    This is the Kolmogorov distance, averaged over dimensions.
+    """
     program, runs = restored(folder)
 
     def recovered(run: RunState) -> jax.Array:
@@ -56,7 +59,7 @@ def spaces_figure(run_folder: Path) -> Figure:
 
 
 def draw_spaces(a: np.ndarray, w: np.ndarray, z: np.ndarray, path: np.ndarray) -> Figure:
-    """The arena, what is observed of it, and the goal space recovered; with a trajectory for each of two goals."""
+    """Draws the arena, what is observed of it and the goal space recovered, with a trajectory for each of two goals."""
     places = path @ np.linalg.pinv(w).T
     goal_places = z @ np.linalg.pinv(a @ w).T
     line = np.linspace(-ARENA, ARENA, 13)

@@ -26,9 +26,9 @@ from vgcrl.training.config import Config
 from vgcrl.training.options import Options
 
 COMPARED = ("gcrl", "agcrl", "lingcrl", "diayn", "vgcrl", "visr", "discern", "dads", "lsd", "metra", "csf")
-MOVES = ("lsd", "metra", "csf")  # those whose objective asks for it
+MOVES = ("lsd", "metra", "csf")  # methods whose objective asks φ(s) to move
 SIZES = {"HalfCheetah": (3_000_000, 128), "Ant": (2_000_000, 512), "Humanoid": (1_000_000, 512)}  # steps, environments
-SKILLS = 48  # whose paths are drawn and counted
+SKILLS = 48  # number of skills whose paths are drawn and counted
 PUBLISHED = {"Ant": "about 2000 (METRA)"}
 COLUMNS = {
     "coverage": "cells covered",
@@ -47,7 +47,7 @@ COLUMNS = {
 
 
 def runs(quick: bool) -> dict[str, Options]:
-    """Quick: METRA on HalfCheetah beside DIAYN for as long, at the learning rate at which it soon runs."""
+    """Returns every method on every body. Quick: DIAYN and METRA on HalfCheetah, at a rate at which METRA soon runs."""
     alike = partial(Options, positions=True, horizon=200, updates_per_step=1 / 32, evaluate_episodes=SKILLS)
     if quick:
         sizes = {"seeds": 1, "steps": 1_250_000, "evaluate_every": 250_000, "learning_rate": (3e-4,)}
@@ -61,20 +61,20 @@ def runs(quick: bool) -> dict[str, Options]:
 
 
 def standing_still(config: Config) -> float:
-    """LGR_v of a body that does not move: the mean square of the targets' velocities."""
+    """Returns LGR_v of a body that does not move: the mean squared length of the targets' velocities."""
     spec = config.specification
     targets = np.asarray(target_states.for_spec(config.env, spec, config.evaluate_episodes))
     return float(np.mean(np.sum(targets[:, list(spec.velocity)] ** 2, axis=1)))
 
 
 def measured(run: Path, names: Iterable[str]) -> list[str]:
-    """By the last evaluation, with intervals."""
+    """Returns numbers of the last evaluation as text, each with its interval."""
     last = logs.read_lines(run / "metrics.jsonl")[-1]
     return [with_interval(last["mean"][name], last["ci95"][name]) for name in names]
 
 
 def covered(run: Path) -> np.ndarray:
-    """Cells, by each seed."""
+    """Returns how many cells of 1 m each seed covered, (seed,)."""
     return np.array([row["coverage"] for row in last_rows(run)], float)
 
 
@@ -90,7 +90,7 @@ def title(group: dict[str, Path]) -> str:
 
 
 def claims(env: str, group: dict[str, Path]) -> list[Claim]:
-    """Each method that asks for motion, against DIAYN, seed by seed."""
+    """Judges each method that asks for motion against DIAYN, seed by seed, by the cells covered."""
     poses, out = covered(group["diayn"]), []
     for name in (name for name in MOVES if name in group):
         sentence = f"{env}: {name} covers more than DIAYN (difference in cells of 1 m; holds only if ten times as many)"
@@ -100,13 +100,13 @@ def claims(env: str, group: dict[str, Path]) -> list[Claim]:
 
 
 def colour(z: np.ndarray, index: int) -> tuple[float, float, float]:
-    """By direction where goals are directions in the plane, else one for each."""
+    """Returns the RGB colour of a goal: by its direction where goals are directions in the plane, else by its index."""
     hue = (math.atan2(z[1], z[0]) / math.tau) % 1 if z.shape == (2,) else index / SKILLS
     return colorsys.hsv_to_rgb(hue, 0.85, 0.85)
 
 
 def draw_paths(axis: Axes, run: Path) -> None:
-    """Where the skills of the first seed went: seen from above, or over time where there is one dimension."""
+    """Draws where the skills of the first seed went: from above, or over time where bodies only move along x."""
     program, states = restored(run)
     z = sample_goals(current(program.goals, member(states, 0).learner.q), key_of_seed(0), SKILLS)
     path = np.asarray(program.record_episodes(states, z))[0][..., list(program.spec.place)]
@@ -119,7 +119,7 @@ def draw_paths(axis: Axes, run: Path) -> None:
 
 
 def paths(env: str, group: dict[str, Path]) -> Figure:
-    """All on one scale, so that a pose is seen to be one."""
+    """Draws the paths of every method on a body, all on one scale, so that a pose is seen to be one."""
     columns = min(4, len(group))
     lines = -(-len(group) // columns)
     figure, axes = subplots(lines, columns, figsize=(3.2 * columns, 3 * lines), squeeze=False, sharex=True, sharey=True)

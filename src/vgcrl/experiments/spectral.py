@@ -25,9 +25,9 @@ SWEEP = (0.0, 0.5, 0.95, 2.0, 5.0, 7.0)
 
 
 def runs(quick: bool) -> dict[str, Options]:
-    """One environment and one update per step, as the paper trains; and one |G| with vectorised data beside it.
+    """Returns a program per |G| with one environment and one update per step, as the paper has, and a vectorised one.
 
-    Nearly all is kept for learning: of a few episodes only, q without SN learns them by heart.
+    The replay keeps nearly all steps: q without SN would learn a few episodes by heart.
     """
     bounds, hidden, seeds = ((0.0, CHOSEN), (64, 64), 5) if quick else (SWEEP, (128, 128), 5)
     few, many = (8_000, 30_000) if quick else (50_000, 200_000)
@@ -41,13 +41,13 @@ def runs(quick: bool) -> dict[str, Options]:
 
 
 def roughness(labels: np.ndarray) -> float:
-    """Share of neighbours on a fine grid over the arena whose labels differ."""
+    """Returns the share of neighbours on a fine grid over the arena whose labels differ; `labels` is (size, size)."""
     across, along = labels[:, 1:] != labels[:, :-1], labels[1:] != labels[:-1]
     return float((across.sum() + along.sum()) / (across.size + along.size))
 
 
 def measures(run: Path) -> Measures:
-    """Each number as (bound, seed)."""
+    """Returns F, E[log q], LGR(z), LGR(s) and roughness of a run, each as (bound, seed)."""
     config, rows = run_folder.read_config(run), last_rows(run)
     shape = (len(config.spectral_norm), config.seeds)
     out = {k: np.array([row[k] for row in rows], float).reshape(shape) for k in ("F", "log_q", "lgr_z", "lgr_s")}
@@ -84,12 +84,12 @@ def sweep_figure(results: dict[str, Measures], bounds: Bounds) -> Figure:
 
 
 def gain(values: np.ndarray, bounds: Bounds, bound: float = CHOSEN) -> np.ndarray:
-    """With a bound minus without, paired by seed."""
+    """Returns values (bound, seed) with a bound minus those without, paired by seed, (seed,)."""
     return values[bounds.index(bound)] - values[bounds.index(0.0)]
 
 
 def best(log_q: np.ndarray, bounds: Bounds) -> str:
-    """The bound that does best, and what it adds."""
+    """Returns a phrase: the bound with the highest E[log q], and by how much; or `none`."""
     bound = bounds[int(log_q.mean(axis=1).argmax())]
     more = gain(log_q, bounds, bound)
     return f"SN {bound:g}, by {with_interval(more.mean(), interval(more))}" if bound else "none"

@@ -1,4 +1,4 @@
-"""Whether an episode should end when the body is unhealthy: what the default of `--terminate` is to rest on."""
+"""Tests whether an episode should end when the body is unhealthy; the default of `--terminate` rests on it."""
 
 from pathlib import Path
 from typing import Any

@@ -19,7 +19,7 @@ from vgcrl.training import run_folder
 from vgcrl.training.options import Options
 
 PAPER_SIGMA = (0.368, 1.648)
-RATE = 5e-3  # of Σ
+RATE = 5e-3  # learning rate of Σ
 
 
 def runs(quick: bool) -> dict[str, Options]:
@@ -32,25 +32,28 @@ def runs(quick: bool) -> dict[str, Options]:
 
 
 def split(run: Path, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The last axis, runs, as (aGCRL, GCRL)."""
+    """Splits the last axis, runs, into those of aGCRL and those of GCRL."""
     half = run_folder.read_config(run).seeds
     return values[..., :half], values[..., half:]
 
 
 def sigmas(run: Path) -> np.ndarray:
-    """Learned σ of each aGCRL run, (seed, dimension)."""
+    """Returns the learned σ of each aGCRL run, (seed, dimension)."""
     rows = last_rows(run)
     return np.array([row["posterior"]["sigma"] for row in rows[: run_folder.read_config(run).seeds]])
 
 
 def errors(run: Path, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps, and squared distance to the goal in one dimension at the end of an episode, for both methods."""
+    """Returns steps, and for aGCRL and GCRL the squared error in one dimension, (evaluation, seed).
+
+    The error is the distance to the goal at the end of an episode.
+    """
     steps, values = curve(run, lambda row: row["error"][dim])
     return steps, *split(run, values)
 
 
 def area(run: Path, dim: int) -> list[np.ndarray]:
-    """Mean error over training, per method and seed."""
+    """Returns the mean error over training for aGCRL and for GCRL, each (seed,)."""
     steps, *both = errors(run, dim)
     return [np.trapezoid(x, steps, axis=0) / steps[-1] for x in both]
 

@@ -1,4 +1,4 @@
-"""Acting for a film or a page that was recorded, and for which goals."""
+"""Policies as functions that act in films and recorded pages, and the goals that they pursue there."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +16,10 @@ from vgcrl.training.program import Program, RunState
 
 
 def acting(program: Program, run: RunState, noise: bool) -> Callable[[Any, Any], np.ndarray]:
-    """Actions in [−1, 1] for a batch of observations and goals; noise is drawn anew at every call."""
+    """Returns a function that maps batches of observations and goals to actions in [−1, 1], (batch, action).
+
+    With `noise` it draws from the policy at every call, as in training; without, it takes the policy's mode.
+    """
     act, rng, width = jax.jit(jax.vmap(partial(program.act, run))), np.random.default_rng(0), program.spec.action_dim
 
     def actions(obs: Any, z: Any) -> np.ndarray:
@@ -27,13 +30,13 @@ def acting(program: Program, run: RunState, noise: bool) -> Callable[[Any, Any],
 
 
 def around(count: int) -> np.ndarray:
-    """Directions in the plane, evenly spaced."""
+    """Returns `count` evenly spaced unit vectors in the plane, (count, 2)."""
     angle = 2 * np.pi * np.arange(count) / count
     return np.stack([np.cos(angle), np.sin(angle)], axis=1).round(6).astype(np.float32) + 0.0  # no −0
 
 
 def some_goals(program: Program, run: RunState, count: int, key: jax.Array | None = None) -> jax.Array:
-    """So many goals that differ: categories and directions in a plane evenly spaced, others drawn from the prior."""
+    """Returns up to `count` goals: categories and directions in a plane evenly spaced, others drawn from the prior."""
     size = program.goals.dim
     if isinstance(program.goals, Sphere) and size == 2:
         return jnp.asarray(around(count))
@@ -43,7 +46,7 @@ def some_goals(program: Program, run: RunState, count: int, key: jax.Array | Non
 
 
 def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:
-    """Goals that a user wrote, as they are used inside."""
+    """Returns goals that a user wrote as an array for the policy; raises UsageError where one is not valid."""
     goals, each = program.goals, list(given) if np.iterable(given) else []
     discrete = isinstance(goals, Discrete)
     what = "--skills" if discrete else "--goal"
@@ -62,7 +65,7 @@ def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:
 
 
 def _check_range(goals: Any, given: np.ndarray) -> None:
-    """That they are among those it was trained for, where these have a range."""
+    """Raises UsageError where a goal lies outside the box that the policy was trained on."""
     if isinstance(goals, Box):
         low, high = np.array(goals.low, np.float32), np.array(goals.high, np.float32)
         for z in given[((given < low) | (given > high)).any(axis=1)][:1]:

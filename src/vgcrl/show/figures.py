@@ -20,12 +20,12 @@ from vgcrl.training.program import Program, RunState
 
 
 def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> np.ndarray:
-    """(evaluation, run)."""
+    """Returns value(row) of every run at every evaluation, (evaluation, run)."""
     return np.array([[value(row) for row in line["seeds"]] for line in lines], float)
 
 
 def draw_scale(axis: Any, scale: Any) -> None:
-    """Chance and best as dashed lines; both are in the picture, so that noise does not look like learning."""
+    """Draws chance and best as dashed lines; with both in the picture, noise does not look like learning."""
     for level, name in ((scale.chance, "chance"), (scale.best, "best")):
         if level is not None:
             axis.axhline(level, color="grey", linestyle="--", linewidth=1)
@@ -36,9 +36,9 @@ def draw_scale(axis: Any, scale: Any) -> None:
 def curves(
     lines: list[dict[str, Any]], names: tuple[str, ...] = ("F", "lgr_z", "lgr_s"), known: dict[str, Any] | None = None
 ) -> Figure:
-    """Each seed thin, their mean thick, over environment steps; a colour per setting. Dotted: F on replay, the mean.
+    """Draws numbers over environment steps: seeds thin, their mean thick, the mean F on replay dotted.
 
-    `known` has the chance and best of each number, drawn where it is given.
+    Each setting has a colour. `known` has the Scale of each number, whose chance and best are drawn.
     """
     size = 3.6 * len(names), 2.8
     figure, (axes,) = subplots(1, len(names), figsize=size, squeeze=False)
@@ -64,19 +64,19 @@ def curves(
 
 
 def is_planar(program: Program) -> bool:
-    """Whether q is a function of two positions, so that it can be drawn."""
+    """Returns whether q is a function of two positions, so that it can be drawn."""
     if METHODS[program.config.method].posterior_input != "state":
         return False
     return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
 
 
 def ranges(program: Program) -> list[tuple[float, float]]:
-    """From where to where the two positions go."""
+    """Returns the lowest and the highest value of each of the two positions."""
     return list(zip(program.spec.low[:2], program.spec.high[:2], strict=True))
 
 
 def arena_grid(program: Program, size: int) -> jax.Array:
-    """States at rest on a grid over the two positions."""
+    """Returns states at rest on a square grid over the two positions, (size · size, obs)."""
     x, y = np.meshgrid(*(np.linspace(*ends, size) for ends in ranges(program)))
     states = np.zeros((size * size, program.spec.obs_dim), np.float32)
     states[:, 0], states[:, 1] = x.ravel(), y.ravel()
@@ -84,32 +84,35 @@ def arena_grid(program: Program, size: int) -> jax.Array:
 
 
 def label_map(program: Program, run: RunState, size: int = 121) -> jax.Array:
-    """The most likely category at each place of the arena."""
+    """Returns the most likely category at each place of the arena, (size, size)."""
     return jax.vmap(lambda s: run.learner.q(s).mode())(arena_grid(program, size)).reshape(size, size)
 
 
 def palette(count: int) -> np.ndarray:
-    """A colour for each skill, (skill, 4): that of the explorer's page (colours.js), and of films."""
+    """Returns a colour for each skill, (skill, 4), the same as in films and on the explorer's page (colours.js)."""
     hues = (205 / 360 + np.arange(count) / count) % 1
     return np.array([(*hls_to_rgb(hue, 0.58 if i % 2 else 0.47, 0.62), 1.0) for i, hue in enumerate(hues)])
 
 
 def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
-    """The arena coloured by the most likely category."""
+    """Colours the arena by the most likely category at each place."""
     (left, right), (bottom, top) = ranges(program)
     picture = palette(program.goals.dim)[np.asarray(label_map(program, run, size))]
     axis.imshow(picture, origin="lower", extent=(left, right, bottom, top), alpha=0.35, interpolation="nearest")
 
 
 def plane(program: Program) -> tuple[int, ...] | None:
-    """Two dimensions of the observation in which a run can be drawn from above: positions, or all that q sees."""
+    """Returns two dimensions of the observation in which to draw a run from above, or None where there are none.
+
+    They are its positions, else all that q sees.
+    """
     features = program.config.feature_indices(program.spec)
     pairs = [x for x in (program.spec.position, features) if len(x) == 2]
     return pairs[0] if pairs and not program.spec.image else None
 
 
 def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) -> Figure:
-    """What q makes of the arena, and where the first run goes: one trajectory per goal, coloured by its goal."""
+    """Draws where the first run goes, a trajectory per goal in its colour, over a map of q where q can be drawn."""
     figure, axis = subplots(figsize=(4.4, 4.2))
     run, across = jax.tree.map(lambda x: x[0], runs), list(plane(program) or ())
     discrete = isinstance(program.goals, Discrete)
@@ -132,7 +135,7 @@ def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) ->
 
 
 def speed(record: dict[str, Any]) -> Figure:
-    """What `vgcrl bench` found: updates/s against runs trained together, and against |G|; the peer as a line."""
+    """Draws what `vgcrl bench` measured: updates/s against runs trained together and against |G|; a peer as a line."""
     figure, axes = subplots(1, 2, figsize=(8, 3), sharey=True)
     rows = record["training"]
     first = rows[0]

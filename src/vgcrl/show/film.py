@@ -1,4 +1,4 @@
-"""Skills side by side as a film, with labels: .gif, .mp4, or .png with some moments below each other."""
+"""Skills side by side as a film, with labels: .gif, .mp4, or .png with some moments of each skill in a row."""
 
 import io
 import itertools
@@ -39,13 +39,13 @@ FEW, MANY, ACROSS, BAR, MOMENTS = 4, 12, 4, 34, 6
 
 
 class Scenes(NamedTuple):
-    """What is filmed: a picture of each skill at each step, what to write over it, and how long a step takes."""
+    """What is filmed: pictures of each skill at each step, what to write over them, and how long a step takes."""
 
     draw: panels.Draw
     steps: int
-    seconds: float  # of a step
-    labels: list[str]
-    colours: list[str]  # of each skill
+    seconds: float  # of one step
+    labels: list[str]  # one per skill
+    colours: list[str]  # one per skill
     remark: str = ""  # said beside the time
 
 
@@ -54,7 +54,7 @@ def hues(count: int) -> list[str]:
 
 
 def _chosen(program: Program, run: RunState, given: Sequence[Any] | None, together: bool = False) -> jax.Array:
-    """Goals as they are used inside: those given, or some that differ."""
+    """Returns the goals to film as an array for the policy: those given, else some that differ."""
     goals, few = program.goals, MANY if together else FEW
     if given is not None:
         return given_goals(program, given)
@@ -65,7 +65,7 @@ def _chosen(program: Program, run: RunState, given: Sequence[Any] | None, togeth
 
 
 def _label(program: Program, z: Any) -> str:
-    """What a goal is, in the words of its features where it is a state."""
+    """Returns the label of a goal: as a velocity or a place where it is one, else as a skill or a vector."""
     features, spec = program.config.feature_indices(program.spec), program.spec
     if METHODS[program.config.method].bounded and len(features) < 3:
         numbers = ", ".join(f"{x:.1f}" for x in np.asarray(z))
@@ -114,7 +114,7 @@ def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Re
 
 
 def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> Scenes:
-    """The environment's own pictures."""
+    """Returns scenes of an environment that draws itself, an episode per goal; raises UsageError where it does not."""
     config, act = program.config, acting(program, run, ask.noise)
     steps = min(round(ask.seconds / program.spec.seconds), config.horizon)
 
@@ -137,26 +137,26 @@ class Request(NamedTuple):
     given: Sequence[Any] | None = None  # goals; None: some that differ
     seconds: float = 8.0
     seed: int | None = None  # whose policy; None: the first
-    setting: int | None = None  # where several were trained, counted from 0; None: the first, which is said
+    setting: int | None = None  # of several trained together, counted from 0; None: the first, and a message says so
     tour: bool = False  # one body pursues the goals one after the other
     together: bool = False  # all bodies in one scene, each with its trail
-    rendered: bool = False  # by MuJoCo's renderer
-    noise: bool = False  # act with that of training
+    rendered: bool = False  # by MuJoCo's renderer, else drawn flat
+    noise: bool = False  # act with the noise of training
 
 
 def find_renderer(env: str) -> bool:
-    """Whether MuJoCo draws this one here. To be asked before MuJoCo is imported, which reads then what draws."""
+    """Returns whether MuJoCo renders this environment here. Call it before MuJoCo is imported and reads MUJOCO_GL."""
     return env in bodies.TASKS and gl.choose_gl()
 
 
 def check_filmable(config: Config) -> None:
-    """That there is something to draw; whether a Gymnasium environment draws itself is known when it is tried."""
+    """Raises UsageError where there is nothing to draw; whether a Gymnasium environment draws itself shows later."""
     if config.native and config.env not in bodies.TASKS and len(config.specification.position) < 2:
         raise UsageError(f"{config.env} cannot be filmed; valid: a point mass of two dimensions or more, or a robot")
 
 
 def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
-    """Simulate the skills of one seed of a run."""
+    """Simulates the skills of one seed of a run, and returns what is to be filmed."""
     program, runs, _ = trainer.restore(folder, say)
     config, given = program.config, ask.given
     index = config.find_run(ask.seed, 0 if ask.setting is None else ask.setting)
@@ -181,7 +181,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
 
 
 def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
-    """A panel under a bar with its goal and the time."""
+    """Returns the picture of a skill at a frame, under a bar with its goal and the time."""
     picture = scene.draw(frame, skill)
     sheet = Image.new("RGB", (picture.width, picture.height + BAR), "#ffffff")
     sheet.paste(picture, (0, BAR))
@@ -205,7 +205,7 @@ def moments(scene: Scenes) -> range:
 
 
 def frames(scene: Scenes) -> Iterator[Image.Image]:
-    """One after the other: all of a long film would not fit into memory."""
+    """Yields the frames one after the other: all of a long film would not fit into memory."""
     skills = range(len(scene.labels))
     return (_tiled([_labelled(scene, t, k) for k in skills], ACROSS) for t in moments(scene))
 
@@ -228,7 +228,7 @@ def _mp4(images: Iterator[Image.Image], fps: float) -> bytes:
 
 
 def _encoded(scene: Scenes, kind: str) -> bytes:
-    """A file of the kind that an ending says."""
+    """Returns the bytes of the file; `kind` is its ending: .gif, .mp4 or .png."""
     out = io.BytesIO()
     if kind == ".png":
         shown = np.linspace(0, scene.steps, MOMENTS).round().astype(int)
@@ -248,14 +248,14 @@ def _encoded(scene: Scenes, kind: str) -> bytes:
 
 
 def write(scene: Scenes, path: Path, *, follow: bool = False) -> Path:
-    """Whole or not at all; `follow` where the user named it, which may be a link."""
+    """Writes the film whole or not at all, and returns its path; with `follow` also through a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, _encoded(scene, path.suffix), follow=follow)
     return path
 
 
 def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, follow: bool = False) -> Path:
-    """Write the film of a run folder; the ending of `path` says which kind, `follow` is that of `write`."""
+    """Films a run folder and returns the path, whose ending says which kind of file; `follow` is that of `write`."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"--out {path} has an unknown ending; valid: {', '.join(ENDINGS)}")
     if not isinstance(ask.seconds, (int, float)) or not 0 < ask.seconds <= 600:
@@ -276,7 +276,7 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
 
 
 def to_tensorboard(folder: Path, gif: Path) -> None:
-    """A film among the images of a run's events, at the step its policy was saved."""
+    """Adds a .gif to the images of a run's TensorBoard events, at the step at which its policy was saved."""
     with Image.open(gif) as picture:
         size = picture.size
     events = Events(folder / "events")

@@ -39,17 +39,20 @@ CODES = np.array([Path.MOVETO, *CURVES, Path.LINETO, *CURVES, Path.CLOSEPOLY])
 
 
 def camera(azimuth: float, elevation: float) -> np.ndarray:
-    """Rows: right, up and away in the world. At 0°, 0° the x axis points right; azimuth goes towards its front."""
+    """Returns the axes of a camera in the world as rows, (3, 3): right, up and away from it.
+
+    Angles are in degrees. At 0°, 0° the world's x axis points right; a positive azimuth moves the camera towards +x.
+    """
     a, e = np.radians([azimuth, elevation])
     away = [-np.sin(a) * np.cos(e), np.cos(a) * np.cos(e), -np.sin(e)]
     return np.array([[np.cos(a), np.sin(a), 0.0], [-np.sin(a) * np.sin(e), np.cos(a) * np.sin(e), np.cos(e)], away])
 
 
-CAMERAS = {1: camera(0, 14), 2: camera(25, 24)}  # by the dimensions a body moves about in
+CAMERAS = {1: camera(0, 14), 2: camera(25, 24)}  # by the number of axes along which a body travels
 
 
 def capsules(model: Any, qpos: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends (..., geom, 2, 3) and radii (geom,) of all geoms that move; those of a sphere coincide."""
+    """Returns ends (..., geom, 2, 3) and radii (geom,) of all moving geoms; the two ends of a sphere coincide."""
     import mujoco
 
     data, moves = mujoco.MjData(model), model.geom_bodyid > 0
@@ -66,7 +69,7 @@ def capsules(model: Any, qpos: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outline(ends: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    """Vertices (..., vertex, 2), for CODES, of thick lines with round ends (..., 2, 2)."""
+    """Returns the vertices (..., vertex, 2), for CODES, of thick lines with round ends, at `ends` (..., 2, 2)."""
     axis = ends[..., 1, :] - ends[..., 0, :]
     length = np.linalg.norm(axis, axis=-1, keepdims=True)
     u = np.where(length > 1e-9, axis / np.maximum(length, 1e-9), [1.0, 0.0])
@@ -75,20 +78,20 @@ def outline(ends: np.ndarray, radius: np.ndarray) -> np.ndarray:
 
 
 def tiles(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Corners (tile, 4, 2) of every second tile of 1 m on a floor between two corners."""
+    """Returns the corners (tile, 4, 2) of every second 1 m tile of a floor that goes from `low` to `high`."""
     i, j = np.meshgrid(*(np.arange(np.floor(a), np.ceil(b)) for a, b in zip(low, high, strict=True)))
     dark = np.stack([i, j], axis=-1)[(i + j) % 2 == 1]
     return np.clip(dark[:, None] + CORNERS, low, high)
 
 
 def shade(hue: str, late: float, far: np.ndarray) -> np.ndarray:
-    """Colours (geom, 3): stronger the later the frame, paler the farther the geom, both from 0 to 1."""
+    """Returns colours (geom, 3): stronger the later the frame, paler the farther the geom; both go from 0 to 1."""
     strength = (0.4 + 0.6 * late) * (1 - 0.45 * far)
     return 1 - strength[:, None] * (1 - np.array(to_rgb(hue)))
 
 
 def draw_floor(axis: Axes, view: np.ndarray, here: np.ndarray, stage: np.ndarray, place: float, hue: str) -> None:
-    """The floor of one frame, `stage` to every side of the body, which is `here` in the world."""
+    """Draws the floor of one frame, `stage` metres to every side of the body, which is at `here` in the world."""
     low, high = here - stage, here + stage
     whole, start = (low + 2 * stage * CORNERS)[None], np.clip(START, low, high)[None]
     for corners, colour in ((whole, FLOOR), (tiles(low, high), TILE), (start, hue)):
@@ -97,7 +100,7 @@ def draw_floor(axis: Axes, view: np.ndarray, here: np.ndarray, stage: np.ndarray
 
 
 def draw_body(axis: Axes, shadow: np.ndarray, limbs: np.ndarray, colours: np.ndarray) -> None:
-    """Outlines (geom, vertex, 2), the farthest first."""
+    """Draws a body and its shadow from outlines (geom, vertex, 2), the farthest first."""
     paths = [Path(np.concatenate(shadow), np.tile(CODES, len(shadow))), *(Path(v, CODES) for v in limbs)]
     faces, edges = [SHADOW, *colours], ["none", *(0.6 * colours)]
     axis.add_collection(PathCollection(paths, facecolors=faces, edgecolors=edges, linewidths=0.5), autolim=False)
@@ -108,7 +111,7 @@ def minus(text: str) -> str:
 
 
 def filmstrip(task: Task, qpos: np.ndarray, labels: Sequence[str], frames: int = 8) -> Figure:
-    """A row for each skill of `qpos` (step, skill, nq), with its mean velocity; forward is to the right."""
+    """Draws a row of frames for each skill of `qpos` (step, skill, nq), with its mean velocity; +x is to the right."""
     model, view = bodies.load(task), CAMERAS[task.places]
     steps, seconds = len(qpos) - 1, task.frames * model.opt.timestep
     when = np.linspace(0, steps, frames).round().astype(int)
@@ -157,7 +160,10 @@ def filmstrip(task: Task, qpos: np.ndarray, labels: Sequence[str], frames: int =
 
 
 def record(config: Config, act: Callable[..., Any], goals: Any, keys: np.ndarray, steps: int) -> np.ndarray:
-    """Positions (step + 1, goal, nq) in one episode per goal. Whatever engine trained, MuJoCo itself simulates."""
+    """Runs one episode per goal and returns its positions, (step + 1, goal, nq).
+
+    MuJoCo itself simulates, whatever engine trained.
+    """
     task, shown = bodies.TASKS[config.env], bool(config.positions)
     envs = Batch(task, 1, len(goals), horizon=steps + 1, positions=shown)
     obs, path = envs.reset(keys), [envs.qpos.copy()]
@@ -172,7 +178,10 @@ def is_body(program: Program) -> bool:
 
 
 def most_different(values: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the least, the greatest, then always of what is farthest from those chosen; in order of value."""
+    """Returns the indices of `count` values, in order of value.
+
+    Chosen are the least, then again and again the value that is farthest from those chosen before.
+    """
     chosen = [int(np.argmin(values))]
     while len(chosen) < min(count, len(values)):
         gap = np.abs(values[:, None] - values[chosen]).min(axis=1)
@@ -189,7 +198,7 @@ def title(goals: GoalSpace, z: Any) -> str:
 
 
 def skills(program: Program, run: RunState, count: int = 5, seconds: float = 4.0) -> Figure:
-    """The slowest skill, the fastest, and those most different from them, over the first seconds of an episode."""
+    """Draws the slowest skill, the fastest, and those that differ most from them, at the start of an episode."""
     key_goals, key_start = jax.random.split(run.key_evaluation)
     z = some_goals(program, run, CANDIDATES, key_goals)
     act = jax.jit(jax.vmap(lambda obs, z: program.act(run, obs, z)))

@@ -1,4 +1,4 @@
-"""One frame of one skill as a picture, by our own drawing: a body, or a point mass in its arena."""
+"""Flat drawings of one frame of one skill: a body, or a point mass in its arena; or an environment's own pictures."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +11,13 @@ from vgcrl.envs.bodies import Task
 from vgcrl.show.filmstrip import CAMERAS, FLOOR, TILE, capsules, tiles
 
 WIDTH, HEIGHT = 360, 300
-FINE = 2  # drawn so many times larger, then made smooth
-SPAN = {1: 2.8, 2: 3.2}  # metres across, by the dimensions a body moves about in
+FINE = 2  # pictures are drawn so many times larger, then reduced, which makes them smooth
+SPAN = {1: 2.8, 2: 3.2}  # metres across, by the number of axes along which a body travels
 Draw = Callable[[int, int], Image.Image]  # frame, skill -> picture
 
 
 def _outlined(pen: ImageDraw.ImageDraw, ends: np.ndarray, radius: float, colour: tuple[int, ...]) -> None:
-    """A thick line with round ends, and a darker edge."""
+    """Draws a thick line with round ends and a darker edge."""
     dark = tuple(int(0.62 * c) for c in colour)
     for r, fill in ((radius + FINE, dark), (radius, colour)):
         pen.line([*map(tuple, ends)], fill=fill, width=max(1, round(2 * r)))
@@ -30,7 +30,7 @@ def _rgb(colour: str) -> np.ndarray:
 
 
 def drawn_body(task: Task, qpos: np.ndarray, colours: list[str]) -> Draw:
-    """Our own drawing, of qpos (frame, skill, nq): the camera follows over a floor of 1 m tiles."""
+    """Returns a function that draws the body of `qpos` (frame, skill, nq), followed over a floor of 1 m tiles."""
     model, view = bodies.load(task), CAMERAS[task.places]
     ends, radius = capsules(model, qpos)
     here = qpos[..., :2] * (np.arange(2) < task.places)
@@ -38,7 +38,7 @@ def drawn_body(task: Task, qpos: np.ndarray, colours: list[str]) -> Draw:
     reach = np.array([SPAN[task.places], 2.5])
 
     def flat(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
-        """World to pixels; a little above the floor is in the middle."""
+        """Returns pixels of points in the world; a point 0.6 m above `centre` is in the middle of the picture."""
         away = points - np.append(centre, 0.6)
         return size / 2 + (away @ view[:2].T) * [scale, -scale]
 
@@ -79,7 +79,10 @@ def arena(
     goals: np.ndarray | None,
     ground: Any = None,
 ) -> Draw:
-    """Point masses at places (frame, skill, 2) in an arena from above; `goals` (skill, 2) where they are places."""
+    """Returns a function that draws the point mass of `places` (frame, skill, 2) in its arena, seen from above.
+
+    `goals` (skill, 2) are drawn too; they are None where goals are not places.
+    """
     side, edge = FINE * min(WIDTH, HEIGHT) - 60 * FINE, 30 * FINE
     left = (FINE * WIDTH - side) / 2
 
@@ -111,7 +114,7 @@ def arena(
 
 
 def pictures(frames: list[list[np.ndarray]]) -> Draw:
-    """Frames that an environment drew itself, per skill; the last stands still where an episode ended early."""
+    """Returns a function that shows the frames an environment drew itself, the last one after an episode has ended."""
 
     def draw(frame: int, skill: int) -> Image.Image:
         shown = frames[skill][min(frame, len(frames[skill]) - 1)]

@@ -17,15 +17,17 @@ from vgcrl.show.panels import HEIGHT, WIDTH, Draw
 
 WIDE, HIGH = 840, 420  # a scene with all bodies
 PAPER, TILE = (0xF3, 0xF2, 0xEE), (0xDE, 0xDB, 0xD2)
-FAR_TILE = 5.0  # metres, of a floor that is seen from afar
+FAR_TILE = 5.0  # metres: a tile of a floor that is seen from afar
 LANE = 1.2  # metres between bodies that only go forwards and backwards
-EVERY, LEAST, MARGIN, MOST = 4, 6.0, 2.0, 20_000  # steps of a trail's pieces; metres; geoms in a scene
+EVERY, LEAST, MARGIN, MOST = 4, 6.0, 2.0, 20_000  # steps per piece of trail; nearest view, margin: m; geoms in a scene
 ELEVATION, FOVY = -38.0, 45.0  # degrees; the second is MuJoCo's own
 
 
 def papered(task: Task, tile: float = 1.0) -> Any:
-    """The model on a floor like that of pages, of tiles so many metres wide. Coarse shadows and no reflections: without
-    a GPU a frame takes less than half the time."""
+    """Returns the model of a body on a floor like that of pages, with tiles `tile` metres wide.
+
+    Shadows are coarse and nothing reflects: without a GPU a frame then takes less than half the time.
+    """
     mujoco: Any = importlib.import_module("mujoco")
     model = bodies.load(task)
     for i in range(model.ntex):
@@ -45,7 +47,7 @@ def papered(task: Task, tile: float = 1.0) -> Any:
 
 
 def paint(scene: Any, start: int, colour: tuple[float, ...], lane: float = 0.0) -> None:
-    """Geoms from `start` on that are no floor, in one colour and in their lane."""
+    """Gives the geoms from `start` on, but for floors, one colour, and moves them sideways by `lane` metres."""
     for geom in scene.geoms[start : scene.ngeom]:
         if geom.objid > 0:  # the floor is the first geom of every model
             geom.rgba, geom.matid = colour, -1
@@ -53,7 +55,7 @@ def paint(scene: Any, start: int, colour: tuple[float, ...], lane: float = 0.0) 
 
 
 def alone(task: Task, qpos: np.ndarray, colours: Sequence[str]) -> Draw:
-    """Of qpos (frame, skill, nq): the camera follows."""
+    """Returns a function that renders one skill of `qpos` (frame, skill, nq); the camera follows it."""
     mujoco: Any = importlib.import_module("mujoco")
     model = papered(task)
     data, renderer = mujoco.MjData(model), mujoco.Renderer(model, HEIGHT, WIDTH)
@@ -72,7 +74,7 @@ def alone(task: Task, qpos: np.ndarray, colours: Sequence[str]) -> Draw:
 
 
 def in_view(low: np.ndarray, high: np.ndarray) -> tuple[list[float], float]:
-    """Where to look, and from how far, so that a box on the ground is seen whole."""
+    """Returns the point to look at, and the distance in metres from which a box on the ground is seen whole."""
     tilt, half = math.radians(-ELEVATION), (high - low) / 2 + MARGIN
     up = math.tan(math.radians(FOVY / 2))
     near = half[1] * math.cos(tilt)  # its front edge is so much nearer than its middle
@@ -81,15 +83,17 @@ def in_view(low: np.ndarray, high: np.ndarray) -> tuple[list[float], float]:
 
 
 def check_count(task: Task, goals: int) -> None:
-    """That a scene holds so many bodies beside their trails."""
+    """Raises UsageError where a scene cannot hold so many bodies and their trails."""
     most = MOST // (2 * bodies.load(task).ngeom)
     if goals > most:
         raise UsageError(f"--together with {goals:,} goals is too many for a scene; valid: at most {most}")
 
 
 def together(task: Task, qpos: np.ndarray, colours: Sequence[str]) -> Draw:
-    """All skills of qpos (frame, skill, nq) in one scene, where each leaves a trail; the camera moves back as they
-    spread. Bodies that only go forwards and backwards have a lane each."""
+    """Returns a function that renders all skills of `qpos` (frame, skill, nq) in one scene, each with its trail.
+
+    The camera moves back as they spread. Bodies that only go forwards and backwards have a lane each.
+    """
     mujoco: Any = importlib.import_module("mujoco")
     model, each = papered(task, FAR_TILE), [to_rgba(colour) for colour in colours]
     data, option, nothing = mujoco.MjData(model), mujoco.MjvOption(), mujoco.MjvPerturb()

@@ -56,7 +56,7 @@ def png(figure: Figure, dpi: int) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """A figure as inline SVG, the same for the same numbers."""
+    """Returns a figure as inline SVG, the same for the same numbers."""
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "vgcrl"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -64,7 +64,7 @@ def svg(figure: Figure) -> str:
 
 
 def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
-    """Where the run can be seen moving: its page where there is one, else the command that makes it."""
+    """Returns a section that links to the page of a run, or has the command that writes it; or no section."""
     page = folder / "explore.html"
     if page.exists():
         link = os.path.relpath(page.resolve(), beside.resolve())
@@ -76,7 +76,7 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
 
 
 def what_it_reached(config: Config, record: dict[str, Any], known: dict[str, Scale]) -> list[Section]:
-    """The last evaluation; of several settings side by side, and then each run."""
+    """Returns sections with the last evaluation: a table of settings side by side, then one of all runs."""
     count, sections = len(config.settings), []
     if count <= MOST_SETTINGS:
         sections.append(Section("What it reached", table=explained(record, known, config.setting_names)))
@@ -87,7 +87,7 @@ def what_it_reached(config: Config, record: dict[str, Any], known: dict[str, Sca
 
 @own_style()
 def run_page(folder: Path, beside: Path | None = None) -> Page:
-    """Of a run, for a report that is written into the folder `beside`, the run's own unless told."""
+    """Returns the page of a run folder, with links for a report that is written into the folder `beside`."""
     program, runs, counters = trainer.restore(folder, lambda text: None)
     config, lines = program.config, read_lines(folder / "metrics.jsonl", program.config.runs)
     if not lines:
@@ -120,7 +120,7 @@ def run_page(folder: Path, beside: Path | None = None) -> Page:
 
 
 def markdown(page: Page) -> str:
-    """A page as a forge shows it, but for its configuration; its figures are Markdown already."""
+    """Returns a page as Markdown, without its configuration; its figures are Markdown already."""
 
     def row(cells: list[str]) -> str:
         return " | ".join(["", *(cell.replace("|", "\\|") for cell in cells), ""]).strip()
@@ -135,7 +135,7 @@ def markdown(page: Page) -> str:
 
 
 def write(pages: list[Page], path: Path, *, follow: bool = False) -> Path:
-    """One HTML file; `follow` where the user named it, which may be a link or a device."""
+    """Writes pages as one HTML file, and returns its path; with `follow` through a link, or to a device."""
     template = jinja2.Environment(autoescape=True).from_string((files("vgcrl.show") / "report.html").read_text())
     atomic_write(path, template.render(title=pages[0].title, pages=pages), follow=follow)
     return path

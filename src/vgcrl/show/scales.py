@@ -17,25 +17,28 @@ from vgcrl.objective.types import key_of_seed
 from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training.program import Program
 
-STARTS = 1000  # drawn to know what standing still scores
-MOST_SEEDS = MOST_SETTINGS = 6  # that have a column of their own
+STARTS = 1000  # starts that are drawn to estimate what standing still scores
+MOST_SEEDS = MOST_SETTINGS = 6  # up to so many have a column each
 
 
 class Scale(NamedTuple):
     label: str
     what: str
-    higher: bool  # is better
+    higher: bool  # whether higher is better
     chance: float | None = None
     best: float | None = None
-    chance_is: str = ""  # where it is not plain guessing
+    chance_is: str = ""  # what chance is, where it is not plain guessing
 
 
 def chance_and_best(goals: GoalSpace) -> tuple[float | None, float]:
-    """LGR(z) of a q that knows nothing, and of one that knows the goal. The first answers with the middle of the prior,
-    or on a sphere with any direction. Of normal goals q tells the direction alone, as a vector of length 1."""
+    """Returns LGR(z) of a q that knows nothing, or None where that is not known, and of one that knows the goal.
+
+    The first answers with the middle of the prior, or on a sphere with any direction. For normal goals q answers with a
+    direction only, a vector of length 1.
+    """
 
     def normals(d: int) -> tuple[float, float]:
-        length = math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))  # of a goal, on average
+        length = math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))  # mean length of a goal
         return 1 + 1 / d, 1 + (1 - 2 * length) / d
 
     table: dict[type, Callable[[Any], tuple[float, float]]] = {
@@ -48,7 +51,10 @@ def chance_and_best(goals: GoalSpace) -> tuple[float | None, float]:
 
 
 def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None:
-    """Where episodes start, and the target states of LGR(s), as evaluations have them; None where that takes long."""
+    """Returns start states and target states of LGR(s) as evaluations have them, each (state, obs).
+
+    Returns None where there are no targets, where settings differ in them, or where they take long to compute.
+    """
     config, spec, task = program.config, program.spec, bodies.TASKS.get(program.config.env)
     if task:
         found = target_states.for_spec(config.env, spec)
@@ -57,7 +63,7 @@ def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None
         start = np.zeros(spec.obs_dim, np.float32)
         start[list(spec.position)] = bodies.load(task).qpos0[-len(spec.position) :]
         return start[None], np.asarray(found)
-    if not config.native or "projection_seed" in config.swept:  # of one that every setting has
+    if not config.native or "projection_seed" in config.swept:  # then settings have different environments
         return None
     env = config.build_env()
     reset = jax.jit(jax.vmap(lambda key: env.reset(key)[1]))
@@ -66,7 +72,11 @@ def starts_and_targets(program: Program) -> tuple[np.ndarray, np.ndarray] | None
 
 
 def middle_or_still(program: Program, dims: slice | list[int]) -> tuple[float, str] | None:
-    """What the better of two policies that know nothing scores: always ending in the middle, and standing still."""
+    """Returns the score and the name of the better of two policies that know nothing, or None where it is not known.
+
+    One always ends in the middle of the targets, the other stands still. The score is the mean squared distance to the
+    targets in `dims`.
+    """
     found = starts_and_targets(program)
     if found is None:
         return None
@@ -89,7 +99,7 @@ def _state_scale(label: str, what: str, known: tuple[float, str] | None) -> Scal
 
 
 def scales(program: Program) -> dict[str, Scale]:
-    """Of the numbers that say something of this run, in the order in which a reader wants them."""
+    """Returns the Scale of each number that says something of this run, in the order in which a reader wants them."""
     goals, spec = program.goals, program.spec
     transition = program.config.posterior in ("lsd", "metra", "metra-discrete", "csf")
     certain = math.log(goals.dim) if isinstance(goals, Discrete) and not transition else None
@@ -112,8 +122,10 @@ def scales(program: Program) -> dict[str, Scale]:
 
 
 def explained(record: dict[str, Any], known: dict[str, Scale], names: Sequence[str] = ("",)) -> Table:
-    """A row for each number of an evaluation: what it is, its mean in each setting of these names, chance and best;
-    where there is one setting, each seed too."""
+    """Returns a table with a row for each number of an evaluation: what it is, its means, chance and best.
+
+    There is a mean for each setting of `names`; where there is one setting, its seeds are shown too.
+    """
     seeds, settings = record["seeds"], record.get("settings", [record])
     shown = [name for name in known if any(row.get(name) is not None for row in seeds)]
     spread = "mean ± 95 %" if len(seeds) > len(settings) else "value"

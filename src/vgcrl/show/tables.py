@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.training import summary
 
-# Names as in the paper; others as a reader may say them.
+# Names of numbers: the paper's where it has one, else plain words.
 LABELS = {
     "F": "F",
     "lgr_z": "LGR(z)",
@@ -32,7 +32,7 @@ class Table(NamedTuple):
 
 
 def aligned(table: Table) -> list[str]:
-    """Lines for a terminal."""
+    """Returns the lines of a table for a terminal, with aligned columns."""
     rows = [table.columns, *table.rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -57,7 +57,7 @@ def with_interval(mean: float | None, ci: list[float] | None) -> str:
 
 
 def reached(measured: dict[str, float]) -> str:
-    """What a policy reaches, in a few words: of places which share, else how well q knows goals."""
+    """Returns what a policy reaches in a few words: its share of places where that was measured, else F and LGR."""
     about = ("success", "coverage") if "success" in measured else ("F", "lgr_z", "lgr_s", "lgr_v")
     shown = [name for name in about if name in measured]
     told = {name: f"{measured[name]:,.0f}" if name == "coverage" else number(measured[name]) for name in shown}
@@ -65,7 +65,7 @@ def reached(measured: dict[str, float]) -> str:
 
 
 def metrics_table(record: dict[str, Any]) -> Table:
-    """Every run, then the mean over seeds, of each setting where there are several."""
+    """Returns a table with a row for every run, then one for the mean over seeds of each setting."""
     groups = record.get("settings", [record])
     names = [n for n in summary.SUMMARISED if any(row[n] is not None for row in record["seeds"])]
     swept = [k for k in groups[0] if k not in record] if "settings" in record else []

@@ -1,4 +1,4 @@
-"""A run, or a policy that comes with the package, to look at: as an interactive page, and as a film."""
+"""Shows a run, or a policy that comes with the package: as an interactive page, or as a film."""
 
 import sys
 import webbrowser
@@ -18,7 +18,7 @@ def _say(text: str) -> None:
 
 
 def _noise(folder: Path, asked: bool | None) -> bool:
-    """As asked, else as the policy is meant to act, which is said where it is with noise."""
+    """Returns whether to act with noise: as asked, else as the policy is meant to; says so where that is with noise."""
     if asked not in (None, True, False):
         raise UsageError(f"noise is {asked!r}; valid: True, False or None")
     if asked is None and meant_with_noise(folder):
@@ -34,10 +34,12 @@ def explore(
     open: bool = False,
     noise: bool | None = None,
 ) -> Path:
-    """One HTML file, which needs no server and no network: `explore.html` in the run's folder, POLICY.html of a policy
-    that comes with the package, unless told. `open` shows it in the browser. `noise`: whether it acts with the noise of
-    training when the page opens; unless told as the policy is meant to. `goals`: those of a page that plays episodes
-    back, as that of a Gymnasium environment; unless told some that differ. On other pages they are chosen.
+    """Writes one HTML file in which to choose a goal and watch; returns its path. It needs no server and no network.
+
+    out: its path, by default `explore.html` in the run's folder, or POLICY.html for a policy that comes with the
+    package. open: show it in the browser. noise: whether the policy acts with the noise of training when the page
+    opens, by default as it is meant to. goals: those of a page that plays recorded episodes back, as the page of a
+    Gymnasium environment does; by default some that differ. On other pages goals are chosen there.
 
     Examples:
         >>> vgcrl.explore("runs/diayn-pointmass", open=True)
@@ -69,14 +71,14 @@ def film(
     noise: bool | None = None,
     tensorboard: bool = False,
 ) -> Path:
-    """A film of goals side by side, a .gif, .mp4 or .png: `film.gif` in the run's folder, POLICY.gif of a policy that
-    comes with the package, unless told.
+    """Writes a film of goals side by side, a .gif, .mp4 or .png, and returns its path.
 
-    goals: those pursued, unless told some that differ; seconds: of simulated time; seed: whose policy acts, the first
-    unless told; setting: where several were trained together, counted from 0, the first unless told; tour: one robot
-    pursues the goals one after the other; together: all robots in one scene, each with its trail. noise: whether it
-    acts with the noise of training, unless told as the policy is meant to. tensorboard: also among the images of the
-    run's events, where it is a .gif.
+    out: its path, by default `film.gif` in the run's folder, or POLICY.gif for a policy that comes with the package.
+    goals: those pursued, by default some that differ. seconds: its length in simulated time. seed: whose policy acts,
+    by default the first. setting: which of several trained together, counted from 0, by default the first. tour: one
+    robot pursues the goals one after the other. together: all robots are in one scene, each with its trail. noise:
+    whether the policy acts with the noise of training, by default as it is meant to. tensorboard: a .gif is also added
+    to the images of the run's events.
 
     Examples:
         >>> vgcrl.film("ant-place", goals=[(4, 0), (0, 4)])

@@ -1,6 +1,7 @@
-"""The process of a program: a command that ends when whoever started it does, so that nobody else's files are touched.
+"""Runs a module as a process that ends when its parent does, so that it never disturbs its own restart elsewhere.
 
-Run by its path, with a module and its arguments; standard input is a pipe that its parent holds and never writes to.
+It is run by its path, with the module and its arguments. Standard input is a pipe that the parent holds open and never
+writes to.
 """
 
 import os
@@ -8,7 +9,7 @@ import runpy
 import sys
 import threading
 
-ORPHANED = 137  # as of a process that was killed
+ORPHANED = 137  # exit code, as of a process that was killed
 
 
 def end_with_parent() -> None:

@@ -1,6 +1,6 @@
-"""The executor on a Ray cluster: every program a task, the longest first, each on a node that has room for it.
+"""The executor on a Ray cluster: every program is a task, the longest first, each on a node that has room for it.
 
-A program whose process, worker or node dies goes to another node and on from its last checkpoint.
+A program whose process, worker or node dies continues on another node from its last checkpoint.
 """
 
 import os
@@ -28,14 +28,14 @@ except ImportError:
     raise UsageError(f"--ray needs ray; valid: {install('ray')}") from None
 
 ANSWER = 20.0  # seconds that an address, or an actor of ours, has to answer
-RETRIES = 5  # of a program whose process, worker or node dies
+RETRIES = 5  # further attempts at a program whose process, worker or node dies
 SAVING = 600.0  # seconds that programs have to save when they are stopped
 HANDED_ON = ("JAX_", "XLA_", "MUJOCO_", "VGCRL_")  # variables that decide what a program computes
 OBJECTS = 100_000_000  # bytes of Ray's object store, of which hardly anything is used
 
 
 class Resources(NamedTuple):
-    """Of each program; None is one GPU where the cluster has any, and one core."""
+    """What each program takes; None is one core, and one GPU where the cluster has any."""
 
     gpus: float | None = None
     cpus: float | None = None
@@ -43,7 +43,7 @@ class Resources(NamedTuple):
 
 
 def check_share(asked: Resources) -> None:
-    """Before there is a cluster: what Ray cannot count. A program has a share of one GPU, or whole ones."""
+    """Raises UsageError where Ray cannot count what is asked for; a program has a share of one GPU, or whole ones."""
     gpus, cpus = asked.gpus or 0.0, asked.cpus or 0.0
     for option, value in (("--gpus", gpus), ("--cpus", cpus)):
         if not 0 <= value <= 1024 or round(value, 4) != value:
@@ -70,17 +70,20 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def connected(address: str) -> Generator[str]:
-    """To a cluster of this machine that ends with this process, or to one that is there and stays. Its dashboard."""
+    """Connects to a Ray cluster and yields the address of its dashboard.
+
+    `local` starts a cluster on this machine, which ends with this process; any other is there already, and stays.
+    """
     if address not in ("local", "auto"):
         _check_address(address)
     room, ours = {"object_store_memory": OBJECTS} if address == "local" else {}, signal.getsignal(signal.SIGTERM)
     try:
-        with warnings.catch_warnings():  # of JAX, where Ray starts its processes: they never come back to it
+        with warnings.catch_warnings():  # JAX warns that Ray forks; the forked processes never use JAX
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
             context = ray.init(address, logging_level="ERROR", log_to_driver=False, **room)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise UsageError(f"--ray {address}: {first_line(error)}; valid: local, or a running cluster") from None
-    signal.signal(signal.SIGTERM, ours)  # Ray's prints its stack and ends the process
+    signal.signal(signal.SIGTERM, ours)  # Ray's handler would print its stack and end the process
     try:
         yield context.dashboard_url or ""
     finally:
@@ -90,7 +93,7 @@ def connected(address: str) -> Generator[str]:
 
 @contextmanager
 def without_chatter() -> Generator[None]:
-    """Ray prints what it thinks of dead workers; here it is told in one line each, and kept in Ray's logs."""
+    """Silences what Ray prints of dead workers: each is told in one line here, and the rest is in Ray's logs."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
         yield
 
@@ -100,7 +103,7 @@ def _nodes() -> list[dict[str, Any]]:
 
 
 def _granted(asked: Resources) -> Resources:
-    """With the defaults filled in; what no node has is told at once, not waited for."""
+    """Returns the resources with defaults filled in; raises UsageError where no node has as much, without waiting."""
     totals = [node["Resources"] for node in _nodes()]
     most = {kind: max(total.get(kind, 0.0) for total in totals) for kind in ("GPU", "CPU")}
     gpus = min(1.0, most["GPU"]) if asked.gpus is None else asked.gpus
@@ -116,7 +119,7 @@ def _on(node: str) -> dict[str, Any]:
 
 
 def _check_nodes(option: str, place: str) -> None:
-    """Every node has this code, and can write where programs are kept."""
+    """Raises UsageError unless every node has this code and can write where programs are kept."""
     with ExitStack() as stack:
         try:
             probe = stack.enter_context(storage.probe(place))
@@ -136,7 +139,7 @@ def _check_nodes(option: str, place: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Of what Ray caught, or of what it has to say itself."""
+    """Returns the first line of the error that Ray caught, or of Ray's own."""
     return str(getattr(error, "cause", None) or error).strip().partition("\n")[0]
 
 
@@ -148,7 +151,7 @@ def _outcome(ref: Any) -> tuple[str, str]:
 
 
 def news(board: Any) -> list[tuple[str, worker.Facts]]:
-    """What programs told; the view may miss something, no program depends on it."""
+    """Returns what programs told since the last call; empty where Ray does not answer, since only the view needs it."""
     try:
         return ray.get(board.read.remote(), timeout=ANSWER)
     except ray.exceptions.RayError:
@@ -156,13 +159,13 @@ def news(board: Any) -> list[tuple[str, worker.Facts]]:
 
 
 class OnRay:
-    """An executor."""
+    """An executor that runs each task on a node of a Ray cluster."""
 
     def __init__(self, resources: Resources, dashboard: str = ""):
         for module in (worker, storage):
             ray.cloudpickle.register_pickle_by_value(module)
         self._resources, self._dashboard = _granted(resources), dashboard
-        self.share = {"num_gpus": self._resources.gpus, "num_cpus": self._resources.cpus}  # of a node, each program's
+        self.share = {"num_gpus": self._resources.gpus, "num_cpus": self._resources.cpus}  # what each program takes
 
     def order(self, name: str, words: tuple[str, ...], folder: Path, module: str = "vgcrl") -> worker.Order:
         variables = {k: v for k, v in os.environ.items() if k.startswith(HANDED_ON)}
@@ -171,7 +174,7 @@ class OnRay:
         return worker.Order(name, module, words, str(folder.resolve()), url, gpus or 0.0, variables)
 
     def board(self, folder: Path, say: Say) -> Any:
-        """The actor that programs tell where they are, when all nodes have been found fit for them."""
+        """Checks that all nodes can run the programs, and returns the actor that these report to."""
         folder.mkdir(parents=True, exist_ok=True)
         url = self._resources.storage
         _check_nodes(*(("--out", str(folder.resolve())) if url is None else ("--storage", url)))
@@ -188,7 +191,7 @@ class OnRay:
             "max_retries": RETRIES,
             "retry_exceptions": [OSError],
             **self.share,
-        }  # of its process too
+        }  # an OSError also tells that its process died
         longest = sorted(tasks, key=lambda task: -task.work)
         orders = [self.order(task.name, task.words, folder, task.module) for task in longest]
         with without_chatter(), View([task.name for task in tasks], say) as view:

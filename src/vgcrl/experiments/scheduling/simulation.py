@@ -20,10 +20,10 @@ from vgcrl.show.tables import Table, aligned
 
 STEPS = 10_000_000  # of each run, in the paper
 HOUR = 3600.0
-DRAWS = 100  # of failures, over which is averaged
+DRAWS = 100  # simulations with random failures, over which is averaged
 MOST_GPUS = 2**16
 MOST_FAILURES = 10.0  # per GPU and hour
-MOST_LOST = 5.0  # failures, on average, from a start to a checkpoint: it takes e⁵ starts
+MOST_LOST = 5.0  # mean number of failures between a start and a checkpoint, which then takes e⁵ starts
 
 
 class Program(NamedTuple):
@@ -36,19 +36,19 @@ class Conditions(NamedTuple):
     failures: float = 0.0  # per GPU and hour
     checkpoint: float = 1200.0  # seconds between two
     start: float = 60.0  # seconds of a fresh process: Ray, imports, compilation, the checkpoint read
-    noticed: float = 30.0  # seconds until a dead node is
+    noticed: float = 30.0  # seconds until a dead node is noticed
     repair: float = 600.0  # seconds until its GPU is back
     seed: int = 0
 
 
 class Schedule(NamedTuple):
     seconds: float  # until the last program ends
-    busy: float  # seconds of GPUs that ended in results, of all that were there
+    busy: float  # share of all GPU seconds that ended in results
     failures: int
 
 
 def read_programs(results: Path) -> list[Program]:
-    """Those of the paper's tables, at the speed that each had when it was trained."""
+    """Returns the programs of the paper's tables, timed at the speed that each had when it was trained."""
     out, beside = [], {aside.name for aside in ASIDES}
     for path in sorted(results.glob("*/cells/*.json")):
         cell, name = json.loads(path.read_text()), path.name.partition(".")[0]
@@ -59,7 +59,7 @@ def read_programs(results: Path) -> list[Program]:
 
 
 def simulate(programs: Iterable[Program], gpus: int, given: Conditions) -> Schedule:
-    """Every event is a GPU that is free, at some time."""
+    """Simulates the schedule on so many GPUs; each event is the time at which a GPU becomes free."""
     chance = random.Random(given.seed)
     waiting = [(program.seconds, 0.0) for program in programs]  # seconds left of each, and from when it may run
     useful, free, last, failures = sum(left for left, _ in waiting), [0.0] * gpus, 0.0, 0
@@ -96,7 +96,7 @@ def table(programs: list[Program], gpus: Iterable[int], given: Conditions) -> Ta
 
 
 def _counts(text: str) -> list[int]:
-    """Of GPUs, as --gpus has them."""
+    """Parses the numbers of GPUs that --gpus has, separated by commas."""
     try:
         counts = [int(x) for x in text.split(",")]
     except ValueError:
@@ -108,7 +108,7 @@ def _counts(text: str) -> list[int]:
 
 
 def fault(given: Conditions, longest: float) -> str:
-    """Why no schedule of programs that take up to `longest` seconds can be simulated; nothing where it can."""
+    """Returns why programs of up to `longest` seconds cannot be simulated; empty where they can."""
     for name, x in given._asdict().items():
         if not 0 <= x < math.inf:
             return f"--{name} {x} is out of range; valid: a finite number from 0"

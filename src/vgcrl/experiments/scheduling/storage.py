@@ -1,6 +1,6 @@
 """Files of programs at a URL that all nodes reach, through fsspec: file, s3, gs and all others that it knows.
 
-The same paths as in the local folder: `runs/NAME/` and `cells/NAME.*`. What is half written is never read: small
+Paths are those in the local folder: `runs/NAME/` and `cells/NAME.*`. What is half written is never read: small
 files appear by a rename, and a checkpoint counts when its checksum, which comes last, is there.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def open_url(url: str) -> tuple[Any, str]:
-    """A file system, and the path of the URL in it. For s3 and gs pyarrow's own, unless fsspec has a package for it."""
+    """Returns a file system and the path of the URL in it; pyarrow's where fsspec has no package for it, as for s3."""
     import fsspec
     from fsspec.implementations.arrow import ArrowFSWrapper
 
@@ -27,7 +27,7 @@ def open_url(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def probe(url: str) -> Generator[str]:
-    """A file that is there for a while: its path. Raises OSError, or what else the file system has to say."""
+    """Keeps an empty file at the URL for a while and yields its path; raises OSError or the file system's own error."""
     system, base = open_url(url)
     path = f"{base}/.probe-{uuid.uuid4().hex}"
     system.makedirs(base, exist_ok=True)
@@ -39,7 +39,7 @@ def probe(url: str) -> Generator[str]:
 
 
 def fault(url: str, left: str) -> str:
-    """Why this node does not see the probe that another left, or cannot leave one; empty where it can."""
+    """Returns why this node does not see the probe at `left`, or cannot leave one of its own; empty where it can."""
     try:
         open_url(url)[0].cat_file(left)
         with probe(url):
@@ -49,12 +49,15 @@ def fault(url: str, left: str) -> str:
 
 
 def _order(path: str) -> tuple[bool, bool, bool, str]:
-    """The log before the checkpoints it is about, a checksum after its file, and a cell, which says finished, last."""
+    """Returns the key by which files are sent in order: logs, checkpoints each before its checksum, and last a cell.
+
+    A log comes before the checkpoints that it is about; a cell says that the program is finished.
+    """
     return path.startswith("cells/"), "/checkpoints/" in path, path.endswith("/sha256"), path
 
 
 class Mirror:
-    """Files of one program, in a local folder and at a URL."""
+    """Copies the files of one program between a local folder and a URL."""
 
     def __init__(self, url: str, folder: Path, name: str):
         self._system, self._base = open_url(url)
@@ -62,7 +65,7 @@ class Mirror:
         self._same: dict[str, tuple[int, int]] = {}  # path -> size and time of the local file that is also remote
 
     def _files(self, system: Any, base: str) -> list[str]:
-        """The program's, but for those that are hidden or half written."""
+        """Returns the paths of the program's files in the order of `_order`, without hidden and half-written ones."""
         system.invalidate_cache()
         files = [file for part in (f"runs/{self._name}", "cells") for file in system.find(f"{base}/{part}")]
         paths = [file.removeprefix(f"{base}/") for file in files if "/." not in file.removeprefix(base)]
@@ -74,7 +77,7 @@ class Mirror:
         return stat.st_size, stat.st_mtime_ns
 
     def pull(self, whole: bool = True) -> None:
-        """What is at the URL, to here; unless whole, without checkpoints."""
+        """Copies what is at the URL to the local folder; without checkpoints unless `whole`."""
         for path in self._files(self._system, self._base):
             if whole or "/checkpoints/" not in path:
                 (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -82,10 +85,10 @@ class Mirror:
                 self._same[path] = self._stamp(path)
 
     def push(self) -> None:
-        """What is new here, to the URL; and what is gone here goes there."""
+        """Copies what is new in the local folder to the URL, and deletes there what was deleted here."""
         local = self._files(*open_url(str(self._folder)))
         for path in local:
-            with suppress(FileNotFoundError):  # an old checkpoint may go meanwhile
+            with suppress(FileNotFoundError):  # an old checkpoint may be deleted meanwhile
                 stamp = self._stamp(path)
                 if self._same.get(path) != stamp:
                     self._send(path)

@@ -1,4 +1,4 @@
-"""The scheduling interface: a task is one program to be made, an executor makes many; this one, here, in turn."""
+"""The scheduling interface: a task trains one program, an executor carries out many; `here` does so one by one."""
 
 import signal
 from collections.abc import Callable
@@ -13,9 +13,9 @@ Say = Callable[[str], None]
 
 
 class Task(NamedTuple):
-    """A program. Its files are `runs/NAME/` and `cells/NAME.*` in the experiment's folder.
+    """A program to train. Its files are `runs/NAME/` and `cells/NAME.*` in the experiment's folder.
 
-    `make()` goes on from its last checkpoint. It raises UsageError where the program fails, and
+    `make()` trains it, from its last checkpoint if there is one. It raises UsageError where the program fails, and
     KeyboardInterrupt where it was stopped and saved.
     """
 
@@ -23,7 +23,7 @@ class Task(NamedTuple):
     make: Callable[[], None]
     words: tuple[str, ...]  # `vgcrl WORDS --out DIR` is make() in a process of its own
     work: float = 0.0  # seconds it will take, or what is proportional to them; the longest start first
-    module: str = "vgcrl"  # whose command it is
+    module: str = "vgcrl"  # `python -m MODULE WORDS` is the same command
 
 
 # (tasks, the experiment's folder, what is told on the way) -> a line for each task that failed
@@ -31,7 +31,7 @@ Executor = Callable[[list[Task], Path, Say], list[str]]
 
 
 class Stopped(KeyboardInterrupt):
-    """Stopped when some tasks had failed already: a line for each."""
+    """Says that an executor was stopped; `failed` has a line for each task that had failed before."""
 
     def __init__(self, failed: list[str]):
         super().__init__()
@@ -39,7 +39,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
-    """One after the other in this process; one that fails does not stop the others."""
+    """Carries out tasks one after the other in this process, and returns a line for each that failed."""
     failed = []
     for task in tasks:
         try:
@@ -53,9 +53,9 @@ def here(tasks: list[Task], folder: Path, say: Say) -> list[str]:
 
 
 def carried_out(make: Callable[[], list[str]], folder: Path, say: Say, minutes: float = 0) -> tuple[list[str], bool]:
-    """What `make` returns, a line for each task that failed; and whether the user stopped it.
+    """Calls `make`; returns its lines, one for each task that failed, and whether the user stopped it.
 
-    Minutes that are spent are as Ctrl-C, but not the user's; 0 is no end.
+    After so many minutes it is stopped as by Ctrl-C, which does not count as the user's doing; 0 is no limit.
     """
     spent, again = [], f"the same command continues in {folder}"
 

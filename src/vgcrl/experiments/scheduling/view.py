@@ -1,4 +1,4 @@
-"""Where every program is: a live table on a terminal, a line for every change elsewhere."""
+"""Shows how far every program is: a live table on a terminal, a line for every change elsewhere."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ COLUMNS = ("program", "state", "node", "steps", "steps/s per run", "seconds left
 
 
 class View:
-    """Of programs whose names are known at once, or of so many that will be heard of."""
+    """Shows programs whose names are known at the start, or `total` of them that tell their names later."""
 
     def __init__(self, names: Iterable[str], say: Say, total: int | None = None):
         self._facts: dict[str, Facts] = {name: {} for name in names}
@@ -39,7 +39,7 @@ class View:
         return out
 
     def update(self, told: Iterable[tuple[str, Facts]]) -> None:
-        """What programs told, in their order."""
+        """Shows what programs told since the last call, in the order in which they did."""
         for name, facts in told:
             before = self._facts.setdefault(name, {})
             if "node" in facts:

@@ -1,7 +1,7 @@
-"""What a node does for one task: our command in a process of its own, watched, and its files kept where all reach them.
+"""What a node does for one task: it runs our command, watches it, and keeps its files where all nodes reach them.
 
-Sent to the nodes by value, so that one whose vgcrl is another, or missing, can say so: at the top only the standard
-library is imported.
+This module and storage.py are sent to the nodes by value, so that a node where vgcrl is missing or different can say
+so. They therefore import nothing else but the standard library at the top.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from vgcrl.experiments.scheduling.storage import Mirror, fault
 
 CHILD = Path("experiments", "scheduling", "child.py")
 LOOK = 0.5  # seconds between two looks at the process, and at its files where they go to a URL
-MEASURED = ("steps", "steps_per_second", "seconds_left")  # of each run of a program: what follows finds
+MEASURED = ("steps", "steps_per_second", "seconds_left")  # of each run of a program: what PROGRESS finds in a line
 PROGRESS = re.compile(r"step +([\d,]+) +([\d,]+) steps/s per run +(?:(\d+) s left|starting)")
 STOPPED, ORPHANED, TERMINATED = 130, 137, 143  # exit codes of a process that was ended from outside
-Facts = dict[str, Any]  # of a program: `node` when it starts there, and what is measured
+Facts = dict[str, Any]  # what a program tells: `node` when it starts there, and what is measured
 
 
 class Order(NamedTuple):
@@ -38,19 +38,19 @@ class Order(NamedTuple):
     name: str
     module: str
     words: tuple[str, ...]
-    folder: str  # of the experiment, in a parent that is `--out`
-    storage: str | None  # a URL that stands for this folder; else all nodes share it
+    folder: str  # the experiment's; its parent is `--out`
+    storage: str | None  # a URL that stands for this folder; None: all nodes share the folder itself
     gpus: float
     environment: dict[str, str]
 
     def fetch(self, whole: bool) -> None:
-        """From where the nodes keep it."""
+        """Copies the program's files from the URL to the folder; without checkpoints unless `whole`."""
         if self.storage is not None:
             Mirror(self.storage, Path(self.folder), self.name).pull(whole)
 
 
 def installed() -> Path:
-    """The package on this node."""
+    """Returns the folder of the package on this node."""
     spec = importlib.util.find_spec("vgcrl")
     if spec is None or spec.origin is None:
         raise PackageNotFoundError("vgcrl")
@@ -63,7 +63,7 @@ def code_digest(package: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What decides whether a node computes the same as another."""
+    """Returns the versions that decide whether a node computes the same as another."""
     try:
         digest = code_digest(installed())[:8]
         return {"vgcrl": f"{importlib.import_module('vgcrl').__version__} ({digest})", "jax": version("jax")}
@@ -72,12 +72,12 @@ def versions() -> dict[str, str]:
 
 
 def examine(place: str, probe: str) -> tuple[dict[str, str], str]:
-    """Of this node its versions, and why it cannot keep programs at a place where a probe was left."""
+    """Returns this node's versions, and why it cannot write at `place`, where a probe was left; empty where it can."""
     return versions(), fault(place, probe)
 
 
 class Board:
-    """An actor that programs tell where they are, and that says who may make which."""
+    """An actor that collects what programs tell, and says which trial may train which program."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Facts]] = []
@@ -87,7 +87,7 @@ class Board:
         self.told.append((name, facts))
 
     def read(self) -> list[tuple[str, Facts]]:
-        """What is new."""
+        """Returns what was told since the last call."""
         told, self.told = self.told, []
         return told
 
@@ -96,7 +96,7 @@ class Board:
 
 
 def environment(order: Order) -> dict[str, str]:
-    """Of the process. Ray itself says which GPUs it sees; a share of one is a share of its memory."""
+    """Returns the variables of the process. Ray itself sets which GPUs it sees; a share of one limits its memory."""
     paths = [str(installed().parent), *filter(None, sys.path)]
     out = {**os.environ, **order.environment, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     if 0 < order.gpus < 1:
@@ -107,7 +107,7 @@ def environment(order: Order) -> dict[str, str]:
 
 
 def passed_on(stream: Any, name: str, tell: Callable[[Facts], Any], kept: list[str]) -> None:
-    """Every line to the node's log, the last ones kept, progress told and given to Ray's metrics."""
+    """Prints every line to the node's log, keeps the last ones in `kept`, and tells progress, also to Ray's metrics."""
     from ray.util.metrics import Gauge
 
     gauges = {what: Gauge(f"vgcrl_{what}", "of each run of a program", ("program",)) for what in MEASURED}
@@ -123,7 +123,10 @@ def passed_on(stream: Any, name: str, tell: Callable[[Facts], Any], kept: list[s
 
 
 def watched(process: subprocess.Popen, looks: list[Callable[[], None]]) -> int:
-    """To its end, or to that of the task: then it saves and stops. Its exit code."""
+    """Waits for the process, calling `looks` meanwhile, and returns its exit code.
+
+    Where the task is cancelled, the process saves and stops before the exception is passed on.
+    """
     try:
         while True:
             with suppress(subprocess.TimeoutExpired):
@@ -146,7 +149,10 @@ def start(order: Order, folder: Path) -> subprocess.Popen:
 
 
 def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: None) -> tuple[str, str]:
-    """A task: `done` or `failed`, and why. Raises ChildProcessError where the process was ended from outside."""
+    """Carries out a task; returns `done` or `failed`, and why it failed.
+
+    Raises ChildProcessError where the process was ended from outside.
+    """
     import ray
 
     if threading.current_thread() is threading.main_thread():  # a trial of Tune is in another

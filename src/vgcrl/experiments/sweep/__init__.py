@@ -21,7 +21,7 @@ def _train(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
 
 
 def sweep(ask: Ask, folder: Path, say: Say, execute: Executor) -> Ending:
-    """Trains what is missing, and writes the table, the report and the best command."""
+    """Trains the missing programs of a sweep, and writes the report, with a table of settings and the best command."""
     one_of("--optimise", ask.metric, SUMMARISED)
     failed, stopped = carried_out(lambda: _train(ask, folder, say, execute), folder, say, ask.minutes or 0)
     names = [trial_name(values) for values in tried(folder)] if ask.trials else list(programs(ask))

@@ -10,7 +10,7 @@ from vgcrl.training.fields import flag, kind_of, spoken, words_of
 
 
 class Range(NamedTuple):
-    """Of numbers: all between may be tried."""
+    """A range of numbers, any of which may be tried."""
 
     low: float
     high: float
@@ -24,19 +24,19 @@ class Ask(NamedTuple):
 
     options: Choices
     metric: str = "F"  # by which the settings are ordered
-    program: str | None = None  # only this one is trained, and no report
+    program: str | None = None  # train only this one, and write no report
     minutes: float | None = None
-    trials: int | None = None  # so many combinations; else all
+    trials: int | None = None  # number of combinations to try; None: all
     search: str = "random"
     modules: tuple[str, ...] = ()  # to be imported first
 
     def name(self) -> str:
-        """Of its folder."""
+        """Returns the name of the sweep's folder."""
         method, env = (spoken_values(k, self.options.get(k, [DEFAULTS[k]])) for k in ("method", "env"))
         return folder_name(method, env)
 
     def command(self) -> list[str]:
-        """As on the command line."""
+        """Returns the words of its command."""
         method = [spoken_values("method", self.options["method"])] if "method" in self.options else []
         others = {k: v for k, v in self.options.items() if k != "method"}
         words = [
@@ -51,7 +51,7 @@ class Ask(NamedTuple):
 
 
 def read_values(name: str, text: str, one: Callable[[str], Any]) -> list[Any] | Range:
-    """Each by `one`."""
+    """Returns the values in a text, or a range LOW..HIGH; `one` reads each value."""
     if ".." in text:
         low, high = (one(part) for part in text.split("..", 1))
         if not isinstance(low, int | float) or isinstance(low, bool) or not low < high:
@@ -61,7 +61,7 @@ def read_values(name: str, text: str, one: Callable[[str], Any]) -> list[Any] | 
 
 
 def spoken_values(name: str, values: list[Any] | Range) -> str:
-    """Separated by commas; by slashes where a value has commas itself."""
+    """Returns values as text, separated by commas, or by slashes where a value may have commas itself."""
     if isinstance(values, Range):
         return f"{values.low}..{values.high}"
     return ("," if joined_by_commas(name) else "/").join(map(spoken, values))

@@ -23,7 +23,7 @@ from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import SUMMARISED
 
 Values = dict[str, Any]  # option -> value, as on the command line of `vgcrl train`
-# Unless given, these may follow from the machine.
+# Options whose defaults may depend on the machine.
 BY_MACHINE = ("engine", "physics", "workers", "evaluate_every", "checkpoint_every", "plugins")
 
 
@@ -32,7 +32,7 @@ def combinations(options: Choices) -> list[Values]:
 
 
 def resolved(values: Values, words: list[str]) -> tuple[Options, Config]:
-    """The options of a program, and what they come to; `words` tell it from the others."""
+    """Returns the options of a program and its configuration; an error begins with `words`, which name the program."""
     try:
         options = Options(**values)
         return options, resolve(options)
@@ -43,7 +43,7 @@ def resolved(values: Values, words: list[str]) -> tuple[Options, Config]:
 
 
 def programs(ask: Ask) -> dict[str, tuple[Options, Config]]:
-    """By name. Everything is checked before anything starts."""
+    """Returns options and configuration of every program by name; raises UsageError where one is not valid."""
     for name, values in ask.options.items():
         if isinstance(values, Range):
             raise UsageError(f"{flag(name)} {spoken_values(name, values)} is a range; valid: --trials N with it")
@@ -61,7 +61,7 @@ def programs(ask: Ask) -> dict[str, tuple[Options, Config]]:
 
 
 def _only_name(ask: Ask) -> str:
-    """Of the only program; a search gives those that it tries names of their values."""
+    """Returns the name of the only program: `all`, or the name of values that a search gave it."""
     name = ask.program or "all"
     if name != "all" and ("=" not in name or "/" in name):
         raise UsageError(f"--program {name} is not valid; valid: all")
@@ -69,7 +69,7 @@ def _only_name(ask: Ask) -> str:
 
 
 def check_options(run: Path, config: Config, given: Choices) -> None:
-    """A run that is there was begun with the same options."""
+    """Raises UsageError where a run that is there was begun with other options."""
     if not started(run):
         return
     found = run_folder.read_config(run)
@@ -83,7 +83,7 @@ def check_options(run: Path, config: Config, given: Choices) -> None:
 
 
 def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
-    """The programs that are not finished; one that lacks its last evaluation gets it."""
+    """Returns a task for each program that is not finished or lacks its last evaluation."""
     words, out = ask._replace(metric="F").command(), []
     wanted = {name: each for name, each in programs(ask).items() if ask.program in (None, name)}
     for name, (options, config) in wanted.items():
@@ -95,7 +95,7 @@ def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
 
 
 def check_same(folder: Path, ask: Ask) -> None:
-    """A folder has one sweep, which the same command continues."""
+    """Raises UsageError where the folder holds another sweep, else keeps the options of this one there."""
     path, text = folder / "sweep.json", json.dumps(ask.options, indent=1) + "\n"
     if path.exists() and path.read_bytes() != text.encode():
         try:
@@ -109,7 +109,7 @@ def check_same(folder: Path, ask: Ask) -> None:
 
 
 def plan(ask: Ask) -> Table:
-    """What would be trained."""
+    """Returns a table of what would be trained."""
     one_of("--optimise", ask.metric, SUMMARISED)
     if ask.trials:
         check_trials(ask)
@@ -121,7 +121,7 @@ def plan(ask: Ask) -> Table:
 
 
 def check_trials(ask: Ask) -> Config:
-    """Every value is checked before anything starts, with the first of the other options; returns that of the first."""
+    """Checks every value together with the first values of other options; returns the configuration of first values."""
     if ask.program is not None:
         raise UsageError("--program does not go with --trials; valid: one of them")
     if "method" in varied(ask.options):
@@ -142,7 +142,7 @@ def _one_combination(values: Values, words: list[str]) -> Config:
 
 
 def train_all(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
-    """All combinations; a line for each program that failed."""
+    """Trains all combinations, and returns a line for each program that failed."""
     every = [config for _, config in programs(ask).values()]
     higher_is_better(ask.metric, every)
     if ask.program is None:

@@ -1,4 +1,4 @@
-"""What a sweep came to: a table of settings, best first, their curves, and the command of the best."""
+"""The report of a sweep: a table of settings, best first, their curves, and the command of the best."""
 
 import shlex
 from pathlib import Path
@@ -26,7 +26,7 @@ SHOWN = ("F", "lgr_z", "lgr_s", "lgr_v")
 
 
 class Setting(NamedTuple):
-    """A combination of values, and what its seeds came to."""
+    """A combination of values, and what its seeds reached."""
 
     program: str
     values: dict[str, Any]  # of the options that were varied
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
 
 
 def settings(name: str, run: Path, options: Choices, metric: str) -> list[Setting]:
-    """Of one program, as its evaluations tell."""
+    """Returns the settings of one program, with what its evaluations measured."""
     config, lines = run_folder.read_config(run), logs.read_lines(run / "metrics.jsonl")
     out = []
     for i, values in enumerate(config.settings):
@@ -49,7 +49,7 @@ def settings(name: str, run: Path, options: Choices, metric: str) -> list[Settin
 
 
 def higher_is_better(metric: str, configs: list[Config]) -> bool:
-    """As far as all agree, and have it."""
+    """Returns whether a higher metric is better; raises UsageError where configurations lack it or do not agree."""
     for config in configs:
         one_of("--optimise", metric, measurable(config.specification))
     if metric not in ("lgr_z", "lgr_z_steps"):
@@ -61,7 +61,7 @@ def higher_is_better(metric: str, configs: list[Config]) -> bool:
 
 
 def ordered(found: list[Setting], metric: str, higher: bool) -> list[Setting]:
-    """Best first; last those that came to nothing."""
+    """Returns the settings, the best first, and last those without a finite number."""
 
     def key(setting: Setting) -> float:
         value = setting.mean[metric]
@@ -71,7 +71,7 @@ def ordered(found: list[Setting], metric: str, higher: bool) -> list[Setting]:
 
 
 def best_command(best: Setting, ask: Ask) -> str:
-    """`vgcrl train` with the values of one setting."""
+    """Returns the command `vgcrl train` with the values of one setting."""
     values = {k: v[0] for k, v in ask.options.items()} | best.values
     method = [str(values.pop("method"))] if "method" in values else []
     words = [word for k, v in values.items() for word in words_of(k, v)]
@@ -108,7 +108,7 @@ def outcome(found: list[Setting], ask: Ask, higher: bool) -> Outcome:
 
 
 def report(ask: Ask, names: list[str], folder: Path, say: Say) -> Path | None:
-    """Of the programs that have been evaluated, as far as they are."""
+    """Writes the report of the programs evaluated so far, and returns its path, or None where there are none."""
     runs = {name: folder / "runs" / name for name in names}
     runs = {k: run for k, run in runs.items() if started(run) and logs.read_lines(run / "metrics.jsonl")}
     if not runs:

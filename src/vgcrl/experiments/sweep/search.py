@@ -1,7 +1,7 @@
 """A search among combinations by Ray Tune: every trial is a program, the metric of its evaluations is reported.
 
-It goes on where it was stopped without any file of Tune's: combinations tried before come first again, and the runs
-they have on disk answer at once.
+To continue it needs no file of Tune's: combinations tried before come first again, and their runs on disk report at
+once.
 """
 
 import logging
@@ -37,7 +37,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def domain(values: list[Any] | Range) -> Any:
-    """By orders of magnitude where a range has one or more."""
+    """Returns the values for Tune to draw from; an order of magnitude or more has a logarithmic scale."""
     if not isinstance(values, Range):
         return tune.choice([spoken(value) for value in values])
     low, high = values
@@ -48,7 +48,7 @@ def domain(values: list[Any] | Range) -> Any:
 
 
 class Told(tune.Callback):
-    """Writes down what is tried, brings what was made, and tells how it went."""
+    """A callback of Tune's that writes down each combination, fetches its files, and shows how it went."""
 
     def __init__(self, ask: Ask, folder: Path, order: Order, board: Any, view: View, stopping: StopRequest):
         self._ask, self._folder, self._order, self._board = ask, folder, order, board
@@ -82,13 +82,16 @@ class Told(tune.Callback):
 
 
 def how_to_search(ask: Ask, config: Config, before: list[Values]) -> dict[str, Any]:
-    """Options of Tune. Its seed is how many were tried, so that going on does not try the same again."""
+    """Returns options of `tune.run`.
+
+    Its seed is the number of combinations tried before, so that a continued search does not draw them again.
+    """
     mode = "max" if higher_is_better(ask.metric, [config]) else "min"
     out = {"metric": ask.metric, "mode": mode, "num_samples": ask.trials}
     if ask.search == "optuna":
         return out | {"search_alg": OptunaSearch(points_to_evaluate=before or None, seed=len(before))}
     out["search_alg"] = BasicVariantGenerator(points_to_evaluate=before or None, random_state=len(before))
-    if ask.search == "asha":  # which is not to end a program that has all its steps, before it has its files
+    if ask.search == "asha":  # max_t is one more than the steps: ASHA must not end a program that still sends files
         eighth = max(1, config.steps // 8)
         out["scheduler"] = ASHAScheduler("step", max_t=config.steps + 1, grace_period=eighth, reduction_factor=2)
     return out
@@ -126,7 +129,7 @@ def search(ask: Ask, folder: Path, say: Say, execute: OnRay, config: Config) -> 
 
 
 def train_trials(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
-    """Up to the number of trials asked for; a line for each that failed."""
+    """Trains up to the number of trials asked for, and returns a line for each that failed."""
     if not isinstance(execute, OnRay):
         raise UsageError("--trials is a search by Ray Tune; valid: --ray local or an address with it")
     config = check_trials(ask)

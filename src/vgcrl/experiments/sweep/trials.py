@@ -1,6 +1,6 @@
 """Combinations that a search tries: the file of them, a line for each in their order, and what a node does for one.
 
-Sent to the nodes by value, as worker.py.
+This module is sent to the nodes by value, as worker.py is.
 """
 
 import json
@@ -17,7 +17,7 @@ Values = dict[str, Any]  # option -> a number, or a value as on the command line
 
 
 def tried(folder: Path, options: set[str] | None = None) -> list[Values]:
-    """In their order; of these options, where they are told."""
+    """Returns the combinations tried, in their order; raises UsageError where one is not of `options`, if given."""
     path, out = folder / TRIALS, []
     for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else []):
         try:
@@ -32,7 +32,7 @@ def tried(folder: Path, options: set[str] | None = None) -> list[Values]:
 
 
 def write_down(folder: Path, values: Values) -> None:
-    """Once."""
+    """Adds a combination to the file, unless it is there."""
     before = tried(folder)
     if rounded(values) not in before:
         lines = [json.dumps(each) + "\n" for each in (*before, rounded(values))]
@@ -40,17 +40,17 @@ def write_down(folder: Path, values: Values) -> None:
 
 
 def rounded(values: Values) -> Values:
-    """Numbers as a person would give them."""
+    """Returns the values with numbers of four digits, as a person would give them."""
     return {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in values.items()}
 
 
 def trial_name(values: Values) -> str:
-    """Of its program."""
+    """Returns the name of the program that trains these values."""
     return "-".join(f"{k.replace('_', '-')}={v}" for k, v in rounded(values).items()).replace("/", "_")
 
 
 def trial(values: Values, order: Order, metric: str, board: Any) -> None:
-    """A program whose evaluations are reported to Ray Tune, also those from before it was stopped."""
+    """Trains the program of a combination, and reports its evaluations, also earlier ones, to Ray Tune."""
     import ray
     from ray import tune
 
@@ -65,7 +65,7 @@ def trial(values: Values, order: Order, metric: str, board: Any) -> None:
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
         for line in map(json.loads, lines[reported:]):
             reported += 1
-            if line["mean"][metric] is not None:  # as of one that has diverged
+            if line["mean"][metric] is not None:  # None: the run has diverged
                 found = True
                 tune.report({metric: line["mean"][metric], "step": line["step"]})
 

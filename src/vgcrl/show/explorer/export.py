@@ -1,4 +1,4 @@
-"""A run as plain data for a page: what it is, its world, its goals, and policy and q of every seed."""
+"""A run as plain data for a page: its settings, its world, its goals, and the policy and q of every seed."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def _labels(program: Program) -> list[str]:
 
 
 def _policy(program: Program, run: RunState, label: str, setting: dict[str, Any]) -> Data:
-    """What acts, and q, of one run."""
+    """Returns the policy and q of one run as data, with all that they need: standardiser, projection and goal space."""
     view = worlds.projection(program, setting)
     return {
         "label": label,
@@ -61,7 +61,7 @@ def _goal_names(program: Program, features: tuple[int, ...], names: list[str]) -
 
 
 def meaning(program: Program, features: tuple[int, ...], place: list[int]) -> str:
-    """Of goals that are states: a place in the world, a velocity, or some state; else a latent goal."""
+    """Returns what a goal of this run is: `place`, `velocity` or `state` where goals are states, else `latent`."""
     if not METHODS[program.config.method].bounded:
         return "latent"
     if place and features == tuple(place):
@@ -70,13 +70,13 @@ def meaning(program: Program, features: tuple[int, ...], place: list[int]) -> st
 
 
 def measured(folder: Path) -> Data:
-    """The last evaluation: the mean of each number over seeds; nothing where there was none."""
+    """Returns the mean over seeds of each number of the last evaluation; empty where there was none."""
     lines = read_lines(folder / "metrics.jsonl")
     return lines[-1]["mean"] if lines else {}
 
 
 def labelled(measured: dict[str, Any]) -> Data:
-    """Numbers under the names of the paper; those that say nothing of this run are left out."""
+    """Renames numbers to the names of the paper, and leaves out those that this run does not have."""
     return {label: measured[name] for name, label in SHOWN.items() if measured.get(name) is not None}
 
 
@@ -88,8 +88,11 @@ def describe(
     noise: bool = False,
     given: Sequence[Any] | None = None,
 ) -> Data:
-    """All that a page needs; raises UsageError where no page can show the world. `noise`: whether it acts with that of
-    training when the page opens, or did when it was recorded. `given`: the goals of a page that is recorded."""
+    """Returns all data of a page; raises UsageError where no page can show the environment.
+
+    `noise`: whether the policy acts with the noise of training when the page opens, or in its recorded episodes.
+    `given`: the goals of those episodes.
+    """
     config, features = program.config, program.config.feature_indices(program.spec)
     foreign = not config.native and config.env not in bodies.TASKS
     if given is not None and not foreign:
@@ -118,7 +121,7 @@ def describe(
 
 
 def export_run(folder: Path, warn: Callable[[str], None], noise: bool, given: Sequence[Any] | None) -> Data:
-    """A run folder for a page; raises UsageError where there is no policy."""
+    """Returns the data of a run folder for a page; raises UsageError where it has no trained policy."""
     program, runs, counters = trainer.restore(folder, warn)
     if program.config.gpi:
         warn(f"--gpi {program.config.gpi}: the page acts for the goal itself, without the policies of other goals")

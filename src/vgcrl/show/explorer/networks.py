@@ -1,7 +1,7 @@
 """Networks, goal spaces and posteriors as plain data for a page: float32 in base64, read by js/networks.js.
 
-Each table has a row per kind, and js/goals.js and js/posteriors.js have the same rows. A posterior without a row is
-not shown: the page acts, and says so.
+Each table has a row per kind, and js/goals.js and js/posteriors.js have the same rows. For a posterior without a row
+the page still runs the policy, and says that it does not show q.
 """
 
 import base64
@@ -30,13 +30,13 @@ Data = dict[str, Any]
 
 
 def tensor(x: Any) -> Data:
-    """An array of any shape."""
+    """Returns an array of any shape as data: its shape, and its float32 values in base64."""
     values = np.asarray(x, "<f4")
     return {"shape": list(values.shape), "f32": base64.b64encode(values.tobytes()).decode()}
 
 
 def layer(x: Any) -> Data:
-    """A linear layer, bounded or not, as the weight it multiplies with."""
+    """Returns a linear layer as data: its bias, and its weight after the bound on its norm, if it has one."""
     return {"weight": tensor(x.effective()), "bias": tensor(x.bias)}
 
 
@@ -77,7 +77,7 @@ def _dynamics(q: SkillDynamics) -> Data:
 
 
 def _similarity(q: Similarity) -> Data | None:
-    """Pictures are not for this page."""
+    """Returns the network and its decoys as data, or None where it sees pictures, which the page does not show."""
     return {"net": mlp(q.net), "decoys": tensor(q.decoys), "scale": SCALE} if isinstance(q.net, MLP) else None
 
 
@@ -103,14 +103,14 @@ GOALS: dict[type, tuple[str, Callable[[Any], Data]]] = {
 
 
 def posterior(q: Any) -> Data | None:
-    """λ of q, or None where the page has no row for its kind."""
+    """Returns q as data, or None where POSTERIORS has no row for its kind."""
     kind, describe = POSTERIORS.get(type(q), ("", lambda q: None))
     data = describe(q)
     return data and {"kind": kind, **data}
 
 
 def standardiser(x: Standardiser | None) -> list[Data] | None:
-    """Mean and spread of the features, where q sees them less the one in units of the other."""
+    """Returns the mean and the spread by which q standardises its features, or None where it sees them raw."""
     if x is None:
         return None
     return [tensor(x.mean), tensor(x.spread)]

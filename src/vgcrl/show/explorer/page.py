@@ -26,12 +26,12 @@ def _base64(data: bytes) -> str:
 
 
 def _packed(name: str, data: bytes) -> str:
-    """Gzipped bytes as an element of the page that no browser runs."""
+    """Returns gzipped bytes as a script element that no browser runs."""
     return f'<script type="application/octet-stream" id="{name}">{_base64(data)}</script>\n'
 
 
 def modules() -> str:
-    """The import map: every file of js/ under the name that the others import."""
+    """Returns the import map, as JSON: the text of every file of js/ under the name that the others import."""
     sources = {path.name: path.read_bytes() for path in (HERE / "js").iterdir() if path.name.endswith(".js")}
     urls = {f"vgcrl/{name}": f"data:text/javascript;base64,{_base64(text)}" for name, text in sorted(sources.items())}
     return json.dumps({"imports": urls})
@@ -58,7 +58,7 @@ def render(run: Data) -> str:
 
 
 def fitting(run: Data, warn: Callable[[str], None]) -> str:
-    """A page of at most `LARGEST` bytes; where that takes it, without the last seeds or recorded episodes."""
+    """Returns the page; where it exceeds `LARGEST` bytes it leaves out the last seeds or episodes, and warns of it."""
     page, world = render(run), run["world"]
     every = run["policies"] or world["episodes"]
 
@@ -91,9 +91,11 @@ def explore(
     follow: bool = False,
     **facts: Any,
 ) -> Path:
-    """Write the page of a run folder, `explore.html` in it unless told; with `noise` it opens acting with that of
-    training; `goals` are those of a page that is recorded; with `follow` through a link, or to a device; `facts` are
-    said of it too."""
+    """Writes the page of a run folder and returns its path, `explore.html` in the folder unless `out` is given.
+
+    `noise`: whether the policy acts with the noise of training when the page opens. `goals`: those of recorded
+    episodes. `follow`: whether to write through a link, or to a device. `facts`: further entries of the page's data.
+    """
     run = {**export_run(folder, warn, noise, goals), **facts}
     page = fitting({**run, "measured": labelled(run["measured"])}, warn)
     path = out or folder / "explore.html"

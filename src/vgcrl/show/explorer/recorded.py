@@ -1,6 +1,6 @@
 """Episodes of a Gymnasium environment for a page: pictures where it draws itself, and curves of its observation.
 
-An observation that is a picture has no curves; where the environment does not draw itself, it is what is seen.
+An observation that is a picture has no curves; it is shown itself where the environment does not draw itself.
 """
 
 import base64
@@ -21,8 +21,8 @@ from vgcrl.show.explorer.networks import Data
 from vgcrl.training.program import Program, RunState, check_sound, diverged, without
 
 GOALS = 8  # episodes on a page
-STEPS = 400  # at most, of each
-PICTURES = 120  # at most, of each
+STEPS = 400  # of an episode, at most
+PICTURES = 120  # of an episode, at most
 WIDTH = 320  # pixels
 
 
@@ -36,7 +36,7 @@ def _jpeg(picture: np.ndarray) -> str:
 
 
 def _label(program: Program, z: Any, last: np.ndarray) -> str:
-    """The goal, and where it is a state what the episode came to."""
+    """Returns the label of an episode: its goal and, where goals are states, the state at its end."""
 
     def numbers(values: Any) -> str:
         return ", ".join(f"{x:.2f}" for x in np.asarray(values)[:4])
@@ -52,7 +52,10 @@ def _label(program: Program, z: Any, last: np.ndarray) -> str:
 def record(
     env: str, env_arg: tuple[str, ...], steps: int, act: Callable[[np.ndarray], np.ndarray], pictured: bool = True
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """One episode: its pictures, none where there are none or none are asked for, and its observations, (step, obs)."""
+    """Runs one episode and returns its pictures and its observations, (step, obs).
+
+    There are no pictures where `pictured` is False or the environment has none.
+    """
     seen: list[np.ndarray] = []
 
     def look(obs: np.ndarray) -> np.ndarray:
@@ -68,7 +71,7 @@ def record(
 
 
 def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> list[Data]:
-    """Of the first run that can act: a goal each, with its observations and, where there are any, pictures."""
+    """Records an episode per goal with the first run that has not diverged: label, observations and any pictures."""
     first = int(np.argmin(diverged(runs)))
     check_sound(program.config, runs, first)
     run = jax.tree.map(lambda x: x[first], without(runs, "replay", "scene"))
@@ -79,7 +82,7 @@ def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any]
         frames, seen = record(
             config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]), pictured
         )
-        pictured = bool(frames)  # what did not draw itself once will not
+        pictured = bool(frames)  # an environment that gave no pictures once never will
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]
         observations = networks.tensor(seen[:, :0] if spec.pixels else seen)
@@ -90,6 +93,6 @@ def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any]
 
 
 def recorded_world(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> Data:
-    """A world that a page plays back; it simulates nothing."""
+    """Returns a world of recorded episodes, which the page plays back without simulating anything."""
     names = [f"observation {i}" for i in range(0 if program.spec.pixels else program.spec.obs_dim)]
     return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs, noise, given)}

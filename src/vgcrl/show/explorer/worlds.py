@@ -12,7 +12,7 @@ from vgcrl.training.program import Program
 
 Data = dict[str, Any]
 POINT_MASSES = ("pointmass", "windy-pointmass", "projected-pointmass")
-ROOT = {"rootx": "x", "rootz": "height", "rooty": "pitch"}  # of a body in a plane
+ROOT = {"rootx": "x", "rootz": "height", "rooty": "pitch"}  # joints of a body that moves in a vertical plane
 FREE = ["height", "quaternion w", "quaternion x", "quaternion y", "quaternion z"]
 TURNS = ["height", "turn about x", "turn about y", "turn about z"]
 
@@ -22,7 +22,7 @@ def _number(x: float) -> float | None:
 
 
 def specification(program: Program) -> Data:
-    """What js needs of EnvSpec; a bound that is not known is null."""
+    """Returns the fields of EnvSpec that the page's JavaScript reads; an unknown bound is None."""
     spec = program.spec
     numbers = {k: list(map(_number, getattr(spec, k))) for k in ("low", "high", "action_low", "action_high", "height")}
     sizes = {k: getattr(spec, k) for k in ("obs_dim", "action_dim", "horizon", "seconds")}
@@ -35,7 +35,7 @@ def _joint_names(model: Any) -> list[str]:
 
 
 def observation_names(task: bodies.Task, model: Any, hidden: int, width: int) -> list[str]:
-    """A name for each number that a body observes."""
+    """Returns a name for each of the `width` numbers of an observation, which lacks the first `hidden` positions."""
     joints = _joint_names(model)
     free = len(joints) < model.njnt
     where = ["x", "y"][: task.places] if free else []
@@ -46,7 +46,7 @@ def observation_names(task: bodies.Task, model: Any, hidden: int, width: int) ->
 
 
 def body(program: Program) -> Data:
-    """One of the three bodies: its XML and how it is observed and started."""
+    """Returns one of the three bodies as data: its XML, and how it is observed and started."""
     task, spec = bodies.TASKS[program.config.env], program.spec
     model = bodies.load(task)
     hidden = task.places - len(spec.place)  # places are observed only where asked for
@@ -55,7 +55,7 @@ def body(program: Program) -> Data:
         "kind": "body",
         "xml": bodies.model_file(task).read_text(),
         "hidden": hidden,
-        "moves": task.places,  # directions in which it goes about: x, or x and y
+        "moves": task.places,  # number of axes along which it travels: x, or x and y
         "place": list(spec.place),  # dimensions of the observation that are its place
         "rich": task.rich,
         "frames": task.frames,
@@ -66,7 +66,7 @@ def body(program: Program) -> Data:
 
 
 def point_mass(program: Program) -> Data:
-    """The constants of its physics, written once in envs/pointmass.py."""
+    """Returns a point mass as data: its sizes, its wind, and the constants of envs/pointmass.py."""
     config, dims = program.config, program.spec.action_dim
     names = ("ARENA", "MASS", "DAMPING", "GEAR", "TIMESTEP", "SOLREF", "SOLIMP")
     axes = ["x", "y", *(f"x{i + 1}" for i in range(2, dims))][:dims]
@@ -83,14 +83,14 @@ def point_mass(program: Program) -> Data:
 
 
 def projection(program: Program, setting: dict[str, Any]) -> np.ndarray | None:
-    """W of one run, where the point mass is seen through it."""
+    """Returns W of one run, or None where the environment is not the projected point mass."""
     if program.config.env != "projected-pointmass":
         return None
     return np.array(program.config.build_env(SimpleNamespace(**setting)).spec.facts["projection"])
 
 
 def world(program: Program) -> Data:
-    """What the page simulates."""
+    """Returns the world that the page simulates; raises UsageError where it can simulate none."""
     env = program.config.env
     if env in bodies.TASKS:
         return body(program)
