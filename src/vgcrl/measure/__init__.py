@@ -1,1 +1,1 @@
-"""Episodes and what is measured on them: F, LGR and their statistics."""
+"""Run episodes and measure them: F, LGR and their statistics."""

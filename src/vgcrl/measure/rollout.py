@@ -1,4 +1,4 @@
-"""Acting: the goals pursued in every environment, and whole episodes for evaluation."""
+"""Act in environments: draw the goals that are pursued, and run whole episodes for evaluation."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,32 +14,32 @@ from vgcrl.objective.types import EnvSpec, Step
 
 
 class Pursuit(NamedTuple):
-    """What an episode is after: a goal z, or where `aimed` the goal that stands for a target state."""
+    """What one episode, or each of several, pursues: the goal z, or where `aimed` the goal that stands for `target`."""
 
     z: Shaped[Array, "..."]
     target: Float[Array, "... obs"]
     aimed: Bool[Array, "..."]
 
 
-Act = Callable[[Array, Any, Array | None], Array]  # obs, what is pursued, standard normal noise or none -> action
-Draws = Float[Array, "horizon episode action"]  # standard normal noise
+Act = Callable[[Array, Any, Array | None], Array]  # (obs, goal or Pursuit, standard normal noise or None) -> action
+Draws = Float[Array, "horizon episode action"]  # standard normal noise for whole episodes
 
 
 class StepSeen(NamedTuple):
-    """One step of an episode, or of each of several."""
+    """One step of one episode, or of each of several."""
 
     obs: Float[Array, "... obs"]
     action: Float[Array, "... action"]
     next_obs: Float[Array, "... obs"]
 
 
-Measure = Callable[[StepSeen, Any], Any]  # and what is pursued -> numbers
+Measure = Callable[[StepSeen, Any], Any]  # (step, Pursuit) -> numbers by name
 
 
 class Scene(NamedTuple):
-    """Where the environments stand, and the goals pursued in them."""
+    """The state of a run's training environments, and the goal pursued in each."""
 
-    env: Any  # nothing where the environments run on the host
+    env: Any  # state of native environments; empty where environments run on the host
     obs: Float[Array, "env obs"]
     z: Shaped[Array, " env *goal"]
 
@@ -51,11 +51,13 @@ def sample_goals(goals: GoalSpace, key: Key[Array, ""], count: int) -> Shaped[Ar
 def where_rows(
     mask: Bool[Array, " n"], new: Shaped[Array, " n *rest"], old: Shaped[Array, " n *rest"]
 ) -> Shaped[Array, " n *rest"]:
+    """Returns the rows of `new` where `mask` is true, else those of `old`."""
     return jnp.where(mask.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
 
 def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Key[Array, ""], goal_steps: int = 0) -> Scene:
-    """After a step: pursue a new goal where an episode ended, and elsewhere once in `goal_steps` steps, if not 0."""
+    """Returns the scene after a step: a new goal is drawn where an episode ended, and elsewhere with probability
+    1/`goal_steps`, unless that is 0."""
     count = out.last.shape[0]
     fresh, due = sample_goals(goals, key, count), out.last
     if goal_steps:
@@ -64,16 +66,17 @@ def pursue(goals: GoalSpace, scene: Scene, env: Any, out: Step, key: Key[Array, 
 
 
 class EpisodeStats(NamedTuple):
-    """Episodes under way, one per goal."""
+    """What has been measured on episodes in progress, one episode per goal."""
 
     obs: Float[Array, "episode obs"]
     final: StepSeen  # the last step taken
     running: Bool[Array, " episode"]
-    steps: Float[Array, " episode"]  # taken
-    sums: Any  # of what is measured, over those steps
+    steps: Float[Array, " episode"]  # number of steps taken
+    sums: Any  # sums over those steps, by name
 
 
 def begin(obs: Float[Array, "episode obs"], pursued: Any, actions: int, measure: Measure) -> EpisodeStats:
+    """Returns the statistics of episodes before their first step."""
     count = obs.shape[0]
     still = StepSeen(obs, jnp.zeros((count, actions)), obs)
     shapes = jax.eval_shape(jax.vmap(measure), still, pursued)
@@ -84,7 +87,7 @@ def begin(obs: Float[Array, "episode obs"], pursued: Any, actions: int, measure:
 def follow(
     stats: EpisodeStats, action: Float[Array, "episode action"], out: Step, pursued: Any, measure: Measure
 ) -> EpisodeStats:
-    """One step of all episodes; one that has ended counts no more."""
+    """Returns the statistics after one step of all episodes; those of an episode that has ended stay as they are."""
     running = stats.running
     now = StepSeen(stats.obs, action, out.next_obs)
     measured = jax.vmap(measure)(now, pursued)
@@ -94,19 +97,19 @@ def follow(
 
 
 def places(stats: EpisodeStats, spec: EnvSpec) -> Float[Array, "episode place"]:
-    """Where the bodies are; where they stopped, once an episode has ended."""
+    """Returns the position of each body on the ground, in m; after the end of an episode, its position at the end."""
     return stats.final.next_obs[..., jnp.array(spec.place, jnp.int32)]
 
 
 def draw_noise(env: Vectorised, key: Key[Array, ""]) -> Draws:
-    """For whole episodes."""
+    """Returns standard normal noise for every action of whole episodes."""
     return jax.random.normal(key, (env.spec.horizon, env.count, env.spec.action_dim))
 
 
 def episodes(
     env: Vectorised, act: Act, pursued: Any, key: Key[Array, ""], measure: Measure, draws: Draws | None = None
 ) -> tuple[EpisodeStats, Float[Array, "step episode place"]]:
-    """One whole episode for each thing pursued, in a native environment; and its path."""
+    """Run one whole episode for each pursued goal in a native environment. Returns their statistics and paths."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 
@@ -128,7 +131,7 @@ def episodes(
 def trajectories(
     env: Vectorised, act: Act, z: Shaped[Array, " episode *goal"], key: Key[Array, ""], draws: Draws | None = None
 ) -> Float[Array, "step episode obs"]:
-    """The observations of one whole episode per goal, for pictures; one that ends early stays at its last."""
+    """Returns the observations of one whole episode per goal, for pictures; one that ends early repeats its last."""
     key_reset, key_steps = jax.random.split(key)
     state, obs = env.reset(key_reset)
 

@@ -1,4 +1,4 @@
-"""Intervals of means over seeds."""
+"""Confidence intervals of means over seeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 
 
 def interval(values: Any) -> list[float] | None:
-    """95 % Student interval [low, high] of the mean over independent runs; None of fewer than two.
+    """Returns the 95 % Student interval [low, high] of the mean over independent runs, or None for fewer than two.
 
-    `values` has one number per seed. Several rows that share their seeds are no more runs than seeds: average them by
+    `values` has one number per seed. Rows that share their seeds are not independent runs: average them by
     `mean_over_rows` first.
     """
     x = np.asarray(values, np.float64)
@@ -22,6 +22,6 @@ def interval(values: Any) -> list[float] | None:
 
 
 def mean_over_rows(rows: Sequence[dict[int, float]]) -> np.ndarray:
-    """The mean over rows for each seed that every row has, in the order of the seeds. A row is seed -> value."""
+    """Returns the mean over rows (seed -> value) for each seed that every row has, in the order of the seeds."""
     shared = sorted(set.intersection(*map(set, rows))) if rows else []
     return np.array([np.mean([row[seed] for row in rows]) for seed in shared])

@@ -19,59 +19,63 @@ from vgcrl.objective.types import EnvSpec
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError)
 UNREADABLE += (RuntimeError, ZeroDivisionError, SafetensorError, csv.Error)
-UNREADABLE += (AttributeError,)  # where numpy lacks a type of safetensors
+UNREADABLE += (AttributeError,)  # raised where NumPy lacks a dtype of safetensors
 ARRAYS = {"states": np.float32, "asked": np.float32, "achieved": np.float32, "steps": np.int64, "fell": np.bool_}
-LARGEST = 2**30  # bytes of a file
-HUGE = 1e15  # a distance from a target whose square float32 still holds, summed over many dimensions
+LARGEST = 2**30  # largest file that is read, in bytes
+HUGE = 1e15  # largest number in a target: its square, summed over many dimensions, is finite in float32
 TOLERANCE = 0.25  # m/s: an expert further from its target velocity than this has missed it
 
 
 class Experts(NamedTuple):
-    """States of experts, each of which pursued a target velocity."""
+    """Recorded states of experts, each of which pursued a target velocity."""
 
     states: np.ndarray  # (expert · states each, observation)
-    asked: np.ndarray  # (expert, velocity)
-    achieved: np.ndarray
-    steps: np.ndarray  # of training when each was recorded
-    fell: np.ndarray  # whether its body was unhealthy then
+    asked: np.ndarray  # target velocities (expert, velocity), in m/s
+    achieved: np.ndarray  # mean velocities in the same shape
+    steps: np.ndarray  # training steps when each was recorded
+    fell: np.ndarray  # whether the body of each was unhealthy
     facts: dict[str, Any]  # command, seeds, steps, hardware
 
     @property
     def error(self) -> np.ndarray:
+        """Distance of each expert's mean velocity from its target velocity, in m/s."""
         return np.linalg.norm(self.achieved - self.asked, axis=-1)
 
     @property
     def missed(self) -> np.ndarray:
+        """Whether each expert fell, or was further than TOLERANCE from its target velocity."""
         return self.fell | (self.error > TOLERANCE)
 
 
 def write(path: Path, experts: Experts) -> None:
+    """Write experts to a .safetensors file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.ascontiguousarray(getattr(experts, name), kind) for name, kind in ARRAYS.items()}
     atomic_write(path, save(arrays, {"facts": json.dumps(experts.facts)}))
 
 
 def read(path: Path) -> Experts:
+    """Returns the experts in a .safetensors file."""
     with safe_open(path, "numpy") as opened:
         arrays = (opened.get_tensor(name) for name in ARRAYS)
         return Experts(*arrays, json.loads((opened.metadata() or {}).get("facts", "{}")))
 
 
 def shipped(env: str) -> Path | None:
-    """The file that comes with the package for an environment."""
+    """Returns the file of target states that ships with the package for an environment, or None."""
     path = Path(str(files("vgcrl") / "data" / "targets" / f"{env}.safetensors"))
     return path if path.exists() else None
 
 
 def quality(env: str) -> tuple[int, int]:
-    """How many of the shipped experts missed their velocity, of how many."""
+    """Returns how many of the shipped experts missed their target velocity, and how many experts there are."""
     path = shipped(env)
     missed = read(path).missed if path else np.zeros(0)
     return int(missed.sum()), len(missed)
 
 
 def _rows(text: str) -> list[list[str]]:
-    """Of comma-separated values, without a head: a first row in which nothing is a number."""
+    """Returns the rows of comma-separated values, without a header: a first row in which nothing is a number."""
 
     def number(x: str) -> bool:
         try:
@@ -85,8 +89,8 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def from_file(path: Path, width: int, shape: tuple[int, ...] | None = None) -> Array:
-    """Rows of observations from .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv; where the environment
-    shows them in a shape of more dimensions, in that shape too."""
+    """Returns target states (target, `width`) from a .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv
+    file. States in the file may also have the environment's own `shape`."""
     readers: dict[str, Callable[[Path], Any]] = {
         ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
@@ -111,7 +115,8 @@ def _rows_of(width: int) -> str:
 
 
 def from_rows(what: str, given: Any, width: int, shape: tuple[int, ...] | None = None, valid: str = "") -> Array:
-    """Rows of observations from anything with numbers; `what` it is called where it is none of that."""
+    """Returns target states (target, `width`) from any array of numbers, as `from_file` does. If it cannot, it raises
+    UsageError, in which the input is called `what`."""
     valid = valid or _rows_of(width)
     try:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
@@ -135,7 +140,8 @@ def from_rows(what: str, given: Any, width: int, shape: tuple[int, ...] | None =
 
 
 def for_spec(env: str, spec: EnvSpec, most: int | None = None) -> Array | None:
-    """The shipped targets as an environment shows them: where it shows places, at places drawn from their range."""
+    """Returns the shipped target states as the environment observes them, or None. If observations include places,
+    these are drawn uniformly from their range."""
     states = default(env, spec.obs_dim - len(spec.place), most)
     if states is None or not spec.place:
         return states
@@ -145,7 +151,7 @@ def for_spec(env: str, spec: EnvSpec, most: int | None = None) -> Array | None:
 
 
 def default(env: str, width: int, most: int | None = None) -> Array | None:
-    """The shipped targets, at most so many, of each expert equally many; None where there are none."""
+    """Returns the shipped target states, at most `most`, equally many of each expert; None if none are shipped."""
     path = shipped(env)
     if path is None:
         return None
@@ -154,6 +160,6 @@ def default(env: str, width: int, most: int | None = None) -> Array | None:
         return states
     experts = len(read(path).asked)
     of_each = states.reshape(experts, -1, width)
-    if most < experts:  # one state each of some
+    if most < experts:  # one state each of some experts
         return of_each[np.linspace(0, experts - 1, most).round().astype(int), 0]
     return of_each[:, : most // experts].reshape(-1, width)

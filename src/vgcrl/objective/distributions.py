@@ -1,8 +1,8 @@
-"""Distributions over goals and actions, for one example: `log_prob`, `sample`, `mode`, `expect`, `fit`.
+"""Distributions over goals and actions, each for one example: `log_prob`, `sample`, `mode`, `expect`, `fit`.
 
-`expect(f)` is E[f(z)] for an elementwise f; the mean is `expect` of the identity. `fit(z)` is what maximum
-likelihood maximises: log_prob, save where the goal is what the likelihood is conditioned on. Some are linear in
-features, log_prob(z) = ⟨linear(), weights(z)⟩ + offset(z), so that a critic may learn the features' successors.
+`expect(f)` is E[f(z)] for an elementwise f; with the identity it is the mean. `fit(z)` is what maximum likelihood
+maximises: log_prob, except in Implied and Tilted. Some distributions are linear in features, log_prob(z) = ⟨linear(),
+weights(z)⟩ + offset(z), so that a critic can learn successor features.
 """
 
 import functools
@@ -23,25 +23,27 @@ _WEIGHTS = np.exp(-(_NODES**2) / 2)
 
 
 def _expect_normal(f, mean: Float[Array, " goal"], std: Float[Array, " goal"]) -> Float[Array, " goal"]:
-    """Over each coordinate's marginal, by the trapezoid rule: exact to 1e-4 also where f is steep and std large."""
+    """Returns E[f] of each normal marginal by the trapezoid rule: exact to 1e-4 even if f is steep and std large."""
     nodes = jnp.asarray(_NODES, mean.dtype)
     weights = jnp.asarray(_WEIGHTS / _WEIGHTS.sum(), mean.dtype)
     return jax.vmap(lambda m, s: weights @ f(m + s * nodes))(mean, std)
 
 
 class Direct(eqx.Module):
-    """Distributions that are fitted by their own log-density."""
+    """The base of distributions that are fitted by their own log-density."""
 
     def fit(self, z: Any) -> Float[Array, ""]:
         return self.log_prob(z)  # ty: ignore[missing-attribute]
 
 
 def _pick(values: Float[Array, " k"], z: Int[Array, ""]) -> Float[Array, ""]:
-    """values[z] by a mask, since the gradient of indexing is a scatter."""
+    """Returns values[z], by a mask because the gradient of indexing is a scatter."""
     return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == z, values, 0.0))
 
 
 class Categorical(Direct):
+    """A distribution over k categories, given by logits."""
+
     logits: Float[Array, " k"]
 
     def log_prob(self, z: Int[Array, ""]) -> Float[Array, ""]:
@@ -68,7 +70,7 @@ class Categorical(Direct):
 
 
 class Implied(eqx.Module):
-    """Over k categories, by Bayes' rule from how likely each makes what was seen; uniform prior."""
+    """A distribution over k categories by Bayes' rule: a uniform prior, and the likelihood of what was seen."""
 
     evidence: Float[Array, " k"]  # log p(seen | category)
 
@@ -89,10 +91,10 @@ class Implied(eqx.Module):
 
 
 class Tilted(eqx.Module):
-    """p(z) exp⟨change, z⟩ without its normaliser; goals are vectors, or k categories given as vectors."""
+    """The density p(z) exp⟨change, z⟩ without its normaliser; goals are vectors, or k categories coded as vectors."""
 
     change: Float[Array, " goal"]
-    bound: Float[Array, ""]  # what is asked of `change` beside the likelihood
+    bound: Float[Array, ""]  # term added to the fit, which keeps `change` bounded
     categories: int = eqx.field(static=True)  # 0: vectors
     log_prior: Any = eqx.field(static=True)
 
@@ -106,11 +108,11 @@ class Tilted(eqx.Module):
         return self.mode()
 
     def mode(self) -> Shaped[Array, "*goal"]:
-        """The category, or the direction, that is most likely."""
+        """Returns the most likely category, or the most likely direction."""
         return jnp.argmax(self.change) if self.categories else self.expect(lambda z: z)
 
     def expect(self, f) -> Float[Array, " goal"]:
-        """Of the direction, as if there were no doubt of it."""
+        """Returns f of the most likely direction, as if that were certain."""
         return f(self.change / jnp.sqrt(jnp.sum(self.change**2) + 1e-12))
 
     def linear(self) -> Float[Array, " goal"]:
@@ -124,14 +126,14 @@ class Tilted(eqx.Module):
 
 
 class GoalAmongDecoys(Direct):
-    """Non-parametric, over states: a softmax of scaled similarity to a reached state, of a goal and decoys.
+    """A distribution over states: a softmax, over the goal and decoys, of scaled similarity to the reached state.
 
-    A goal is (state, its embedding), so that embeddings are computed once. The likeliest of all states is the
-    reached one itself; a sample is one of the candidates.
+    A goal is given as (state, its embedding), so that embeddings are computed once. The mode is the reached state; a
+    sample is the reached state or a decoy.
     """
 
-    state: Float[Array, " features"]  # the reached one
-    embedding: Float[Array, " embedding"]  # of it, a unit vector
+    state: Float[Array, " features"]  # the reached state
+    embedding: Float[Array, " embedding"]  # embedding of the reached state, a unit vector
     candidates: tuple[Float[Array, "decoys features"], Float[Array, "decoys embedding"]]
     scale: float = eqx.field(static=True)
 
@@ -152,7 +154,7 @@ class GoalAmongDecoys(Direct):
 
 
 class Normal(Direct):
-    """Independent coordinates."""
+    """A normal distribution with independent coordinates."""
 
     mean: Float[Array, " goal"]
     log_std: Float[Array, " goal"]
@@ -183,13 +185,13 @@ class Normal(Direct):
 
 
 class Huber(Direct):
-    """Independent coordinates; −log density is Huber's loss of (z − mean)/scale: quadratic to 1, then linear."""
+    """Independent coordinates whose −log density is Huber's loss of (z − mean)/scale: quadratic to 1, then linear."""
 
     mean: Float[Array, " goal"]
     log_scale: Float[Array, " goal"]
 
-    _centre: ClassVar[float] = math.sqrt(2 * math.pi) * math.erf(1 / math.sqrt(2))  # mass within 1, unnormalised
-    _tail: ClassVar[float] = math.exp(-0.5)  # and beyond it, on each side
+    _centre: ClassVar[float] = math.sqrt(2 * math.pi) * math.erf(1 / math.sqrt(2))  # unnormalised mass within 1
+    _tail: ClassVar[float] = math.exp(-0.5)  # unnormalised mass beyond 1, on each side
     _log_mass: ClassVar[float] = math.log(_centre + 2 * _tail)
 
     def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
@@ -198,7 +200,7 @@ class Huber(Direct):
         return -jnp.sum(loss + self.log_scale + self._log_mass)
 
     def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
-        """By the inverse of the distribution function, from the left up to the middle and mirrored beyond it."""
+        """Returns a sample by the inverse of the distribution function, computed for the left half and mirrored."""
         u = jax.random.uniform(key, self.mean.shape, self.mean.dtype, minval=-1.0, maxval=1.0)
         left = 0.5 * (1 - jnp.abs(u)) * math.exp(self._log_mass)  # mass to the left of −|x|
         tail = jnp.log(jnp.maximum(left, 1e-30)) - 0.5
@@ -218,7 +220,7 @@ class Huber(Direct):
 
 
 class FullNormal(Direct):
-    """Covariance L Lᵀ with L lower triangular and a positive diagonal."""
+    """A normal distribution with covariance L Lᵀ, where L is lower triangular with a positive diagonal."""
 
     mean: Float[Array, " goal"]
     tril: Float[Array, "goal goal"]
@@ -238,7 +240,7 @@ class FullNormal(Direct):
 
 
 class Mixture(Direct):
-    """K components, stacked along their leading axis."""
+    """A mixture of K normal distributions, stacked along their leading axis."""
 
     logits: Float[Array, " k"]
     components: Normal
@@ -253,7 +255,7 @@ class Mixture(Direct):
         return jax.tree.map(lambda x: x[k], self.components).sample(key_value)
 
     def mode(self) -> Float[Array, " goal"]:
-        """The component mean of highest density: exact where components are well separated."""
+        """Returns the component mean of highest density, which is exact if components are well separated."""
         means = self.components.mean
         return means[jnp.argmax(jax.vmap(self.log_prob)(means))]
 
@@ -262,7 +264,7 @@ class Mixture(Direct):
 
 
 def _log_bessel(order: float, kappa: float) -> float:
-    """log I; by its series where it is too small for a number."""
+    """Returns log I_order(kappa), by the series of I where I is too small for float64."""
     scaled = special.ive(order, kappa)
     if scaled > 1e-290:
         return math.log(scaled) + kappa
@@ -272,7 +274,7 @@ def _log_bessel(order: float, kappa: float) -> float:
 
 @functools.lru_cache
 def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, np.ndarray]:
-    """Log-normaliser, mean resultant length, and quantiles of the angle to the mean direction."""
+    """Returns the log-normaliser, the mean resultant length, and quantiles of the angle to the mean direction."""
     order = dim / 2 - 1
     log_bessel = _log_bessel(order, kappa)
     log_norm = order * math.log(kappa) - (order + 1) * LOG_2PI - log_bessel
@@ -285,7 +287,7 @@ def _von_mises_fisher_constants(dim: int, kappa: float) -> tuple[float, float, n
 
 
 class VonMisesFisher(Direct):
-    """exp(κ⟨μ, z⟩) on the unit sphere of dimension at least 2, κ fixed."""
+    """The density ∝ exp(κ⟨μ, z⟩) on the unit sphere in at least 2 dimensions, with fixed κ."""
 
     direction: Float[Array, " goal"]
     kappa: float = eqx.field(static=True)
@@ -297,6 +299,7 @@ class VonMisesFisher(Direct):
         return self.kappa * (self.direction @ z) + self._constants()[0]
 
     def sample(self, key: Key[Array, ""]) -> Float[Array, " goal"]:
+        """Returns a sample: the mean direction turned by a random angle, in a uniformly random tangent direction."""
         key_angle, key_tangent = jax.random.split(key)
         quantiles = jnp.asarray(self._constants()[2], self.direction.dtype)
         uniform = jax.random.uniform(key_angle, dtype=self.direction.dtype)
@@ -313,7 +316,7 @@ class VonMisesFisher(Direct):
         return self.direction
 
     def expect(self, f) -> Float[Array, " goal"]:
-        """Only the identity has a closed form, and only the identity is asked for on a sphere."""
+        """Returns f of the mean, which is E[f] for the identity, the only f that is used on a sphere."""
         return f(self._constants()[1] * self.direction)
 
     def linear(self) -> Float[Array, " n"]:

@@ -1,9 +1,9 @@
 """Goal spaces Z with their priors p(z).
 
-Every space answers for one goal: `sample`, `log_prob`, `embed` (what networks see), `point` (the
-goal that stands for a posterior: its mean, for categories its mode), `lgr` (LGR(z) of a pursued and
-a recovered goal: accuracy for categories, else the mean squared distance), `read` and `show` (from
-what a user writes to the coordinates used inside, and back).
+All methods are for one goal: `sample` and `log_prob` are those of the prior; `embed` returns what networks see; `point`
+returns the goal that stands for a posterior: its mean, or its mode for categories and visited states; `lgr` returns
+LGR(z) of a pursued and a recovered goal: accuracy for categories, else the mean squared distance; `read` turns what a
+user writes into the coordinates used inside, and `show` turns them back.
 """
 
 import math
@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, Key, Shaped
 
 @runtime_checkable
 class GoalSpace(Protocol):
-    """What every goal space answers, for one goal."""
+    """The interface of goal spaces."""
 
     lgr_best: ClassVar[float]
 
@@ -37,7 +37,7 @@ class GoalSpace(Protocol):
 
 
 class Discrete(eqx.Module):
-    """k categories, uniform."""
+    """k categories with a uniform prior."""
 
     size: int = eqx.field(static=True)
     lgr_best: ClassVar[float] = 1.0
@@ -54,7 +54,7 @@ class Discrete(eqx.Module):
         return (jax.random.bits(key) % jnp.uint32(self.size)).astype(jnp.int32)
 
     def log_prob(self, z: Shaped[Array, "*goal"]) -> Float[Array, ""]:
-        """Of a category, whatever q takes for it."""
+        """Returns −log k for any z, however q codes the category."""
         return jnp.full((), -self.entropy)
 
     def embed(self, z: Int[Array, ""]) -> Float[Array, " goal"]:
@@ -77,11 +77,11 @@ class Discrete(eqx.Module):
 
 
 class Vectors(eqx.Module):
-    """What spaces of vectors have in common, unless they say otherwise: a uniform prior, and goals as they are."""
+    """The base of vector spaces: by default the prior is uniform and goals are embedded as they are."""
 
     lgr_best: ClassVar[float] = 0.0
 
-    if TYPE_CHECKING:  # each has its own, a field or not
+    if TYPE_CHECKING:  # each subclass has them, as fields or as properties
 
         @property
         def dim(self) -> int: ...
@@ -108,7 +108,7 @@ class Vectors(eqx.Module):
 
 
 class Box(Vectors):
-    """An axis-aligned box, uniform. Posteriors on it are densities on all of R^d."""
+    """An axis-aligned box with a uniform prior. Posteriors on it are densities on all of R^d."""
 
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
@@ -129,17 +129,17 @@ class Box(Vectors):
 
 
 def cube(dim: int) -> Box:
-    """[−1, 1]^dim."""
+    """Returns the box [−1, 1]^dim."""
     return Box((-1.0,) * dim, (1.0,) * dim)
 
 
 class TanhBox(Vectors):
-    """[−1, 1]^d, uniform, for posteriors under a tanh.
+    """[−1, 1]^d with a uniform prior, for posteriors under a tanh.
 
-    Goals are carried as u = atanh(z), where the uniform prior is Logistic(0, ½) and tanh∘N is plain
-    N: log q(u) − log p(u) = log q(z) − log p(z), and nothing saturates or needs clipping. The mode of q, for LGR(z)
-    and HER, is that of u as well. In z a wide tanh∘N has its peaks near ±1, where it says least of s: by them an
-    uninformed q would not have the LGR(z) of 1/3 at which the paper's rows end.
+    Goals are stored as u = atanh(z), where the uniform prior is Logistic(0, ½) and tanh∘N is plain N: log q(u) − log
+    p(u) = log q(z) − log p(z), and nothing saturates or needs clipping. LGR(z) and HER use the mode of q in u as well.
+    In z a wide tanh∘N has its peaks near ±1, where it says least about s; with those peaks an uninformed q would not
+    have the LGR(z) of 1/3 at which the paper's rows end.
     """
 
     dim: int = eqx.field(static=True)
@@ -152,7 +152,7 @@ class TanhBox(Vectors):
         return 0.5 * jax.random.logistic(key, (self.dim,))
 
     def log_prob(self, z: Float[Array, " goal"]) -> Float[Array, ""]:
-        """Σ log(½ sech² u)."""
+        """Returns Σ log(½ sech² u)."""
         return jnp.sum(math.log(2) - 2 * jnp.logaddexp(z, -z))
 
     def embed(self, z: Float[Array, " goal"]) -> Float[Array, " goal"]:
@@ -169,7 +169,7 @@ class TanhBox(Vectors):
 
 
 class Sphere(Vectors):
-    """Unit vectors, uniform."""
+    """Unit vectors with a uniform prior."""
 
     dim: int = eqx.field(static=True)
 
@@ -186,14 +186,14 @@ class Sphere(Vectors):
         return mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
 
     def read(self, z) -> Float[Array, " goal"]:
-        value = np.asarray(super().read(z), np.float64)  # whose squares are neither 0 nor infinite
+        value = np.asarray(super().read(z), np.float64)  # in which their squares are finite and not 0
         if not np.any(value):
             raise ValueError(f"a goal here is a direction, not {z!r}")
         return jnp.asarray(value / np.linalg.norm(value), jnp.float32)
 
 
 class Normals(Vectors):
-    """R^d, standard normal."""
+    """R^d with a standard normal prior."""
 
     dim: int = eqx.field(static=True)
 
@@ -208,13 +208,13 @@ class Normals(Vectors):
         return -0.5 * jnp.sum(z**2 + math.log(2 * math.pi))
 
     def point(self, q) -> Float[Array, " goal"]:
-        """In the direction of the mean, as long as goals usually are."""
+        """Returns the direction of q's mean, scaled to the usual length of goals, √d."""
         mean = q.expect(lambda z: z)
         return math.sqrt(self.dim) * mean / jnp.maximum(jnp.linalg.norm(mean), 1e-12)
 
 
 class Visited(Vectors):
-    """States that were visited: drawn from a memory, told apart from `decoys` others drawn from it."""
+    """Visited states, with a prior uniform over a memory of them; q tells a goal apart from `decoys` others."""
 
     dim: int = eqx.field(static=True)
     decoys: int = eqx.field(static=True)
@@ -234,5 +234,5 @@ class Visited(Vectors):
 
 
 def current(goals: GoalSpace, q) -> GoalSpace:
-    """The goal space as it is now: where goals are visited states, with those that q remembers."""
+    """Returns the goal space with its current prior, which for visited states is uniform over what q remembers."""
     return Visited(goals.dim, goals.decoys, q.q.memory) if isinstance(goals, Visited) else goals

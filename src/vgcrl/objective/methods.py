@@ -1,4 +1,4 @@
-"""Table 1 of the paper: a method is a row. Goal space and prior, posterior, what of it is learned, technique."""
+"""Table 1 of the paper: a row per method with goal space, prior, posterior, what of it is learned, and technique."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,39 +10,42 @@ from vgcrl.objective.types import EnvSpec
 
 
 class Method(NamedTuple):
-    goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # spec, features, goal dimension
+    """A row of the table of methods."""
+
+    goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # (spec, features, goal dimension) -> goal space
     space: str
     prior: str
     posteriors: tuple[str, ...]  # those it may use, the default first
     q: str
     learned: str
     relabel: str  # default technique
-    goal_dim: int | None  # default; None: as many as features, and no choice
+    goal_dim: int | None  # default; None: the number of features, which cannot be changed
     goal_dim_min: int = 1
     spectral: bool = True  # q has layers that spectral normalisation can bound
     relabels: tuple[str, ...] = tuple(RELABELS)
-    why: str = ""  # not the others
-    posterior_input: str = "state"  # what q sees of a step
-    poses: bool = False  # goals are what a picture of the state would show: positions, where they are known
+    why: str = ""  # why no other technique is allowed
+    posterior_input: str = "state"  # what q sees of a step: state, action or transition
+    poses: bool = False  # goals are what a picture of the state shows: positions, where these are known
     critic: str = "scalar"
-    posterior_rate: float = 1.0  # learning rate of q, relative to the policy's: few parameters take more
-    defaults: dict[str, Any] = {}  # noqa: RUF012 — of options, where they differ from the usual
-    of_bodies: dict[str, Any] = {}  # noqa: RUF012 — likewise, on bodies that can go somewhere
-    of_places: dict[str, Any] = {}  # noqa: RUF012 — likewise, where it is asked that they see where they are
-    of_goal_envs: dict[str, Any] = {}  # noqa: RUF012 — likewise, in environments with goals of their own; of EnvSpec
+    posterior_rate: float = 1.0  # learning rate of q relative to the policy's: larger for few parameters
+    defaults: dict[str, Any] = {}  # noqa: RUF012 — options whose default differs from the usual one
+    of_bodies: dict[str, Any] = {}  # noqa: RUF012 — likewise, for bodies that can go somewhere
+    of_places: dict[str, Any] = {}  # noqa: RUF012 — likewise, with `--positions yes`
+    of_goal_envs: dict[str, Any] = {}  # noqa: RUF012 — likewise, in goal environments; or functions of EnvSpec
 
     @property
     def bounded(self) -> bool:
-        """Goals are states, uniform over their range, which must be known."""
+        """Whether goals are states, with a uniform prior over their range, which must then be known."""
         return self.goals is states
 
     @property
     def technique(self) -> str:
+        """The method's technique as tables name it."""
         return "successor features" if self.critic == "successor" else RELABELS[self.relabel].label
 
 
 def states(spec: EnvSpec, features: tuple[int, ...], goal_dim: int) -> Box:
-    """Features of the state itself, over their range."""
+    """Returns the goal space of features of the state, uniform over their range."""
     return Box(tuple(float(spec.low[i]) for i in features), tuple(float(spec.high[i]) for i in features))
 
 
@@ -50,9 +53,9 @@ def _sized(space: Callable[[int], GoalSpace]) -> Callable[[EnvSpec, tuple[int, .
     return lambda spec, features, goal_dim: space(goal_dim)
 
 
-# As METRA's authors train: short episodes, slow learning, little noise at first. The scale of what φ sees decides
-# whether it learns, so features are standardised. Many environments did no harm that was seen: Ant covered more
-# at 1M steps with 512 (2 seeds) than with 128 (4 seeds), at 6M the two overlap; 16 went to 1.5M only (results/skills)
+# As METRA's authors train: short episodes, a low learning rate, little noise at first. The scale of what φ sees decides
+# whether it learns, so features are standardised. No harm of many environments was seen: Ant covered more at 1M steps
+# with 512 (2 seeds) than with 128 (4 seeds), and at 6M the two overlap; 16 were run to 1.5M only (results/skills)
 STANDARD: dict[str, Any] = {"posterior_features": "standard", "initial_alpha": 0.01}
 MOVING: dict[str, Any] = {
     "learning_rate": (1e-4,),
@@ -63,8 +66,8 @@ MOVING: dict[str, Any] = {
 }
 
 
-# Goals that are places: rewards are linear in the distance, and a step is paid what it took off it; the policy sees the
-# way that is left, with small distances well resolved (results/skills)
+# For goals that are places: the reward of a step is the decrease of the distance, far from the goal; the policy sees
+# goal − place, with small distances well resolved (results/skills)
 GOING: dict[str, Any] = {
     "posterior": "state-huber",
     "sigma": 0.25,
@@ -98,7 +101,7 @@ def quarter_of_episode(spec: EnvSpec) -> int:
     return max(spec.horizon // 4, 50)
 
 
-# Goals of a goal environment: small networks that learn fast, goals that the same episode reached later
+# For goal environments: small networks that learn fast, relabelling with goals that the same episode reached later
 PURSUING: dict[str, Any] = {
     "steps": 100_000,
     "hidden": (128, 128),
@@ -108,9 +111,9 @@ PURSUING: dict[str, Any] = {
     "relabel_state": "later",
     "relabel_fraction": (0.8,),
 }
-# Far goals are all equally far, so a detour around a wall costs nothing but time. What a step added is a small number,
-# which critics learn soon, and targets follow them fast: a value comes no further than τ steps with each update.
-# Several goals in an episode, so that it goes to more places (results/mazes)
+# Around walls: far goals all have the same log q, so a detour costs nothing but time. The progress of a step is a small
+# number, which critics learn soon, and target critics follow them fast: a value comes no further than τ steps with
+# each update. An episode pursues several goals, so that it goes to more places (results/mazes)
 AROUND: dict[str, Any] = {
     "posterior": "state-floored",
     "sigma": twelfth_of_range,
@@ -119,12 +122,12 @@ AROUND: dict[str, Any] = {
     "target_rate": 0.02,
     "goal_steps": quarter_of_episode,
 }
-# Where q is a Gaussian, far goals pull through walls: a long view
+# If q is a Gaussian, far goals pull through walls; a discount near 1 values the way around them
 LONG_VIEW: dict[str, Any] = {"sigma": sixth_of_range, "discount": 0.998, "initial_alpha": 0.1}
 
 
 def _displacement(goals: Callable, posterior: str, prior: str, learned: str, **rest: Any) -> Method:
-    """LSD, METRA and CSF: goals are directions in which φ(s) is to move."""
+    """Returns a row for LSD, METRA or CSF, whose goals are directions in which φ(s) is to move."""
     fields: dict[str, Any] = {"space": "unit sphere", "goal_dim": 2, "goal_dim_min": 2, "defaults": STANDARD, **rest}
     return Method(
         goals,

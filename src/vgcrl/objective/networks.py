@@ -1,6 +1,6 @@
 """Layers as pytrees: every field is an array or static, so plain jit, vmap, scan and grad work.
 
-What gradients do not move is a FIXED field, and used behind `stop_gradient`.
+An array that gradients must not change is a FIXED field, and is used behind `stop_gradient`.
 """
 
 import itertools
@@ -19,19 +19,21 @@ from vgcrl.objective.optim import FIXED
 
 
 def product(weight: Float[Array, "out in"], x: Float[Array, " in"]) -> Float[Array, " out"]:
-    """W x, contracted so that neither the product of a batch nor its gradients need a transposed copy."""
+    """Returns W x, contracted so that neither the product of a batch nor its gradients need a transposed copy."""
     return jax.lax.dot_general(x, weight, (((0,), (1,)), ((), ())))
 
 
 def symlog(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """x itself near 0, logarithmic far from it, so that numbers of all sizes can stand side by side."""
+    """Returns sign(x) log(1 + |x|), so that a network sees small numbers as they are and large ones compressed."""
     return jnp.sign(x) * jnp.log1p(jnp.abs(x))
 
 
-INPUTS: dict[str, Callable[[Array], Array]] = {"raw": lambda x: x, "symlog": symlog}  # as a network sees numbers
+INPUTS: dict[str, Callable[[Array], Array]] = {"raw": lambda x: x, "symlog": symlog}  # how a network sees numbers
 
 
 class Linear(eqx.Module):
+    """The layer W x + b."""
+
     weight: Float[Array, "out in"]
     bias: Float[Array, " out"]
 
@@ -47,7 +49,8 @@ def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
 
 
 def _whiten(gram: Float[Array, "k k"]) -> Float[Array, "k k"]:
-    """Lower triangular T with T·gram·Tᵀ = 1: Cholesky of a few rows, number by number, which compiles to one kernel."""
+    """Returns the lower triangular T with T·gram·Tᵀ = 1, for a few rows: a Cholesky decomposition number by number,
+    which compiles to one kernel."""
     n = range(gram.shape[0])
     low: dict[tuple[int, int], Array] = {}
     inverse: dict[tuple[int, int], Array] = {}
@@ -63,7 +66,7 @@ def _whiten(gram: Float[Array, "k k"]) -> Float[Array, "k k"]:
 
 
 def _orthonormal(block: Float[Array, "k n"]) -> Float[Array, "k n"]:
-    """Gram–Schmidt of a few rows; three times for the sake of rounding."""
+    """Returns a few rows made orthonormal; three passes remove rounding errors."""
     block = block / (jnp.linalg.norm(block, axis=1, keepdims=True) + 1e-12)
     for _ in range(3):
         block = _whiten(block @ block.T) @ block
@@ -71,9 +74,9 @@ def _orthonormal(block: Float[Array, "k n"]) -> Float[Array, "k n"]:
 
 
 def _top_eigenvector(gram: Float[Array, "k k"]) -> Float[Array, " k"]:
-    """Of a small positive matrix, by squaring it until only the largest eigenvalue is left, number by number.
+    """Returns the leading eigenvector of a small positive matrix, which remains when it is squared often.
 
-    Where another is so close that six squarings leave something of it, that hardly matters: σ̂ is off by < 0.2 %.
+    If another eigenvalue is so close that six squarings leave some of it, σ̂ is off by less than 0.2 %.
     """
     n = range(gram.shape[0])
     a = {(i, j): gram[i, j] for i in n for j in n}
@@ -87,22 +90,23 @@ def _top_eigenvector(gram: Float[Array, "k k"]) -> Float[Array, " k"]:
 
 
 class Spectral(eqx.Module):
-    """Linear layer whose weight is W·min(1, c/σ̂(W)), σ̂ by power iteration from update to update.
+    """A linear layer with weight W·min(1, c/σ̂(W)); a power iteration for σ̂ goes on from update to update.
 
-    A block of vectors is carried, not one: a single vector lags behind, by tens of per cent, whenever
-    training lets a second singular value overtake the first.
+    It iterates a block of vectors instead of one: a single vector lags behind, by tens of per cent, whenever training
+    lets a second singular value overtake the first.
     """
 
     weight: Float[Array, "out in"]
     bias: Float[Array, " out"]
     block: Float[Array, "k out"] = eqx.field(metadata=FIXED)  # spans the leading left singular vectors
-    left: Float[Array, " out"] = eqx.field(metadata=FIXED)  # the first of them, as far as the block knows
-    bound: Float[Array, ""] = eqx.field(metadata=FIXED)  # c; infinity is off
+    left: Float[Array, " out"] = eqx.field(metadata=FIXED)  # estimate of the first of them
+    bound: Float[Array, ""] = eqx.field(metadata=FIXED)  # c; infinity: no bound
 
     @staticmethod
     def init(
         weight: Float[Array, "out in"], bias: Float[Array, " out"], *, bound: Float[Array, ""] | float
     ) -> "Spectral":
+        """Returns the layer after 15 steps of its power iteration."""
         k = min(4, *weight.shape)
         start = np.random.default_rng(0).standard_normal((k, weight.shape[0]))  # forgotten by the iteration below
         block = jnp.asarray(start, weight.dtype)
@@ -110,7 +114,10 @@ class Spectral(eqx.Module):
         return jax.lax.fori_loop(0, 15, lambda _, x: x.refresh(), layer)
 
     def effective(self) -> Float[Array, "out in"]:
-        """The barriers let XLA compute σ̂ and its right vector once, not again in every kernel that uses them."""
+        """Returns the bounded weight.
+
+        The barriers let XLA compute σ̂ and its right vector once, not again in every kernel that uses them.
+        """
         left = stop_gradient(self.left)
         right = optimization_barrier(stop_gradient(_unit(left @ self.weight)))
         sigma = optimization_barrier(left @ self.weight @ right)
@@ -125,9 +132,9 @@ class Spectral(eqx.Module):
 
 
 def carried_on(layers: Sequence[Spectral]) -> list[Spectral]:
-    """Each by a step of its power iteration.
+    """Returns the layers, each after one more step of its power iteration.
 
-    Their small matrices are worked on in one batch, filled up with zeros, which stay zeros: fewer operations.
+    Their small matrices are padded with zeros, which stay zeros, and processed in one batch: fewer operations.
     """
     weights = [stop_gradient(layer.weight) for layer in layers]
     grown = _stack([(layer.block @ w) @ w.T for layer, w in zip(layers, weights, strict=True)])
@@ -146,7 +153,7 @@ def _stack(matrices: Sequence[Float[Array, "_ _"]]) -> Float[Array, "layer k n"]
 
 
 def refresh(model: Any) -> Any:
-    """With every spectral layer in it carried on by a step."""
+    """Returns the model with every spectral layer in it after one more step of its power iteration."""
 
     def bounded(x: Any) -> bool:
         return isinstance(x, Spectral)
@@ -158,7 +165,10 @@ def refresh(model: Any) -> Any:
 
 
 def dense(key: Key[Array, ""], sizes: Sequence[int], layer: Callable = Linear) -> tuple[Any, ...]:
-    """Layers of the given sizes, uniform within 1/√fan_in. One draw for all: each draw costs compile time."""
+    """Returns layers of the given sizes, initialised uniformly within 1/√fan_in.
+
+    One draw serves all of them, since each draw costs compile time.
+    """
     pairs = list(itertools.pairwise(sizes))
     flat = jax.random.uniform(key, (sum((i + 1) * o for i, o in pairs),), minval=-1.0, maxval=1.0)
     layers, start = [], 0
@@ -170,7 +180,7 @@ def dense(key: Key[Array, ""], sizes: Sequence[int], layer: Callable = Linear) -
 
 
 class MLP(eqx.Module):
-    """Layers with ReLU between them."""
+    """A multilayer perceptron: layers with ReLU between them."""
 
     layers: tuple[Any, ...]
 

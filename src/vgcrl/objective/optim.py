@@ -1,6 +1,6 @@
-"""Adam, by optax, with the learning rate as an argument, so that it can differ per run.
+"""Adam, by optax, with the learning rate as an argument, so that it can differ between runs.
 
-Arrays of fields that are declared FIXED are no parameters: they have no moments, and a step leaves them as they are.
+Arrays in fields that are declared FIXED are not parameters: they have no moments, and a step does not change them.
 """
 
 import dataclasses
@@ -14,12 +14,12 @@ from jax import Array
 from jaxtyping import Float
 
 ADAM = optax.scale_by_adam()
-# `eqx.field(metadata=FIXED)` is a field that gradients do not move: memories, scales, vectors of a power iteration.
+# `eqx.field(metadata=FIXED)` is a field that gradients do not change: memories, scales, vectors of a power iteration.
 FIXED = {"fixed": True}
 
 
 def _flags(tree: Any, learned: bool = True) -> Iterator[bool]:
-    """Of every leaf, in their order."""
+    """Yield for every leaf, in order, whether it is a parameter."""
     for node in jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, eqx.Module)):
         if not isinstance(node, eqx.Module):
             yield learned
@@ -30,17 +30,17 @@ def _flags(tree: Any, learned: bool = True) -> Iterator[bool]:
 
 
 def learned(params: Any) -> Any:
-    """The mask of a tree: True for its parameters, False for what is fixed."""
+    """Returns a mask of the tree: True for parameters, False for FIXED arrays."""
     return jax.tree.unflatten(jax.tree.structure(params), list(_flags(params)))
 
 
 def adam_init(params: Any) -> Any:
-    """The optimiser's state: the moments of what is learned."""
+    """Returns the initial state of the optimiser: the moments of the parameters."""
     return ADAM.init(eqx.filter(params, learned(params)))
 
 
 def adam_step(params: Any, grads: Any, state: Any, learning_rate: Float[Array, ""]) -> tuple[Any, Any]:
-    """Parameters and optimiser state after one step."""
+    """Returns parameters and optimiser state after one step."""
     mask = learned(params)
     with jax.numpy_dtype_promotion("standard"):  # optax counts steps in integers
         updates, state = ADAM.update(eqx.filter(grads, mask), state)

@@ -1,4 +1,4 @@
-"""Networks that see pictures: convolutions, and an MLP whose first inputs go through them."""
+"""Networks for pictures: convolutions, and an MLP whose first inputs go through convolutions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,13 +12,13 @@ from jaxtyping import Float, Key
 
 from vgcrl.objective.networks import MLP, Linear, Spectral, dense
 
-WIDTH = 64  # numbers that a picture becomes
-ENCODERS = ("mlp", "conv")  # how a network sees pictures: as numbers like others, or through convolutions
+WIDTH = 64  # numbers that a picture is encoded in
+ENCODERS = ("mlp", "conv")  # how a network sees pictures: as plain numbers, or through convolutions
 
 
 def _patches(picture: Float[Array, "height width channels"]) -> Float[Array, "rows columns patch"]:
-    """The 3×3 neighbourhood of every second pixel, with zeros around the picture; by slices, which are faster here than
-    JAX's own patches, a convolution with ones and zeros."""
+    """Returns the 3×3 neighbourhood of every second pixel, with zeros around the picture. Slices are faster here than
+    JAX's own patches, which are a convolution with ones and zeros."""
     height, width, _ = picture.shape
     edge = [(1, 1) if size % 2 else (0, 1) for size in (height, width)]
     padded = jnp.pad(picture, (*edge, (0, 0)))
@@ -28,16 +28,16 @@ def _patches(picture: Float[Array, "height width channels"]) -> Float[Array, "ro
 
 
 def _share(layer: Any) -> Float[Array, ""] | float:
-    """Of its patches, that a layer is given."""
+    """Returns the factor on a layer's patches: ½ for a bounded layer, else 1."""
     return jnp.where(jnp.isfinite(layer.bound), 0.5, 1.0) if isinstance(layer, Spectral) else 1.0
 
 
 class Convolutions(eqx.Module):
-    """Pictures (height, width, channels), given flat: two strided 3×3 convolutions with ReLU, then a linear head.
+    """Two strided 3×3 convolutions with ReLU, then a linear head, on a flattened picture (height, width, channels).
 
-    A convolution is a linear layer on patches, so that whatever a layer can do, it can do here. A pixel is in at
-    most four patches, which can double the norm; a bounded layer is given half of them, so that its bound holds for
-    the whole convolution.
+    A convolution is a linear layer applied to patches, so every kind of layer works. A pixel is in at most four
+    patches, which can double the norm; the patches of a bounded layer are halved, so that its bound holds for the whole
+    convolution.
     """
 
     layers: tuple[Any, ...]
@@ -46,6 +46,7 @@ class Convolutions(eqx.Module):
 
     @staticmethod
     def init(key: Key[Array, ""], shape: tuple[int, ...], out: int, layer: Callable = Linear) -> "Convolutions":
+        """Returns a network with `out` outputs for pictures of a shape (height, width, channels)."""
         height, width, channels = shape
         first, second, last = jax.random.split(key, 3)
         flat = -(-height // 4) * -(-width // 4) * 32
@@ -60,8 +61,8 @@ class Convolutions(eqx.Module):
 
 
 class PictureMLP(eqx.Module):
-    """Numbers that begin with pictures of one shape, flat, one after the other: these become channels of one picture
-    and go through convolutions, then with all other numbers through an MLP."""
+    """A network whose inputs begin with flattened pictures of one shape. These become channels of one picture and go
+    through convolutions, then with all other inputs through an MLP."""
 
     eyes: Convolutions
     mlp: MLP
@@ -76,7 +77,7 @@ class PictureMLP(eqx.Module):
         shape: tuple[int, ...],
         pictures: int = 1,
     ) -> "PictureMLP":
-        """As an MLP of these sizes, of whose inputs the first are so many pictures."""
+        """Returns a network with these layer sizes, whose first inputs are `pictures` pictures of a shape."""
         key_eyes, key_mlp = jax.random.split(key)
         height, width, channels = shape
         eyes = Convolutions.init(key_eyes, (height, width, pictures * channels), WIDTH, layer)

@@ -1,4 +1,4 @@
-"""One relabeller: HER takes the mode of q(·|s_T), P-HER a sample of it; s_T is a state reached later."""
+"""Hindsight relabelling: HER takes the mode of q(·|s_T), P-HER a sample of it, where s_T is a state reached later."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +10,8 @@ from jaxtyping import Float, Key, Shaped
 
 
 class Relabel(NamedTuple):
+    """A technique of hindsight relabelling."""
+
     pick: Callable[[Any, Array], Array] | None  # (distribution, key) -> z; None keeps every goal
     label: str
 
@@ -29,7 +31,7 @@ def relabel(
     later_obs: Float[Array, "batch obs"] | None,
     key: Key[Array, ""],
 ) -> Shaped[Array, " batch *goal"]:
-    """Goals for the policy: `fraction` of a batch is replaced by goals that q, as it is now, reads off later states."""
+    """Returns goals for the policy update: a random `fraction` of them is read off later states by the current q."""
     pick = how.pick
     if pick is None or later_obs is None:
         return z

@@ -1,1 +1,1 @@
-"""From options to a trained run: configuration, compiled program, the loop, run folders."""
+"""From options to a trained run: configuration, compiled program, training loop, run folders."""

@@ -1,7 +1,7 @@
-"""The whole training state on disk, exactly, so that a run goes on to the bit.
+"""Checkpoints: the whole training state on disk, exactly, so that a run goes on to the last bit.
 
-A checkpoint is a directory `checkpoints/STEP` that appears by one rename, so it is whole or absent. `sha256` in it
-covers `state.safetensors`.
+A checkpoint is a folder `checkpoints/STEP` that appears by one rename, so it is whole or absent. Its file `sha256` has
+the checksum of `state.safetensors`.
 """
 
 import errno
@@ -23,14 +23,14 @@ from vgcrl.files import make_folder, naming, open_to_read, read_small
 from vgcrl.training import state_file
 from vgcrl.training.state_file import Damaged
 
-LAYOUT = 5  # raise when the meaning of its arrays, or of the header, changes
-KEPT = 2
-HOST_ENVS = "envs."
-HOST_ENV = 2**20  # bytes, at most, of one environment on the host
+LAYOUT = 5  # increase when the meaning of its arrays, or of the header, changes
+KEPT = 2  # checkpoints of a run
+HOST_ENVS = "envs."  # prefix of the arrays of environments on the host
+HOST_ENV = 2**20  # most bytes of one environment on the host
 
 
 class NoneSound(UsageError):
-    """Nothing to go on from."""
+    """Raised if a run has no sound checkpoint to go on from."""
 
 
 def _sync(path: Path) -> None:
@@ -42,6 +42,7 @@ def _sync(path: Path) -> None:
 
 
 def checksum(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal."""
     with open_to_read(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -51,7 +52,7 @@ def _folder(run: Path) -> Path:
 
 
 def saved(run: Path) -> list[Path]:
-    """Folders of checkpoints, newest first; links are none."""
+    """Returns the folders of checkpoints, newest first; links are ignored."""
     folder = _folder(run)
     if folder.is_symlink() or not folder.is_dir():
         return []
@@ -60,7 +61,7 @@ def saved(run: Path) -> list[Path]:
 
 
 def _remove(path: Path) -> None:
-    """A folder with all that is in it; of a link the link."""
+    """Remove a folder with all that is in it; of a link only the link."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -68,7 +69,7 @@ def _remove(path: Path) -> None:
 
 
 def _write(folder: Path, arrays: dict[str, np.ndarray], header: dict[str, str]) -> None:
-    """Into a new folder, down to the disk."""
+    """Write the files of a checkpoint into a new folder, and wait until they are on the disk."""
     file, digest = folder / "state.safetensors", folder / "sha256"
     with naming(file):
         try:
@@ -84,7 +85,8 @@ def _write(folder: Path, arrays: dict[str, np.ndarray], header: dict[str, str]) 
 def save(
     run: Path, step: int, state: Any, counters: dict[str, Any], envs: dict[str, np.ndarray], *, config: str
 ) -> None:
-    """`envs` holds the environments where they are not part of the state; `config` is the text of config.json."""
+    """Write a checkpoint, and remove all but the newest KEPT. `envs` is the state of environments on the host, which
+    `state` does not contain; `config` is the text of config.json."""
     folder, name = _folder(run), f"{step:012d}"
     make_folder(folder)
     for leftover in folder.glob(".*"):
@@ -96,7 +98,7 @@ def save(
     try:
         _write(new, state_file.to_arrays(state) | hosted, state_file.header_of(LAYOUT, step, counters, config))
     except OSError:
-        with suppress(OSError):  # a part of it would only take room
+        with suppress(OSError):  # what was written of it is of no use
             _remove(new)
         raise
     _remove(folder / name)
@@ -110,7 +112,7 @@ def save(
 def read(
     path: Path, template: Any, config: str, warn: Callable[[str], None], envs: int = 0
 ) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """State, counters and environments of one checkpoint; `envs` is the number of environments on the host."""
+    """Returns state, counters and environments of a checkpoint; `envs` is the number of environments on the host."""
     file = path / "state.safetensors"
     with state_file.soundly(file):
         state_file.check_size(file, state_file.size_of(template) + envs * HOST_ENV)
@@ -127,7 +129,10 @@ def read(
 def newest(
     run: Path, template: Any, config: str, warn: Callable[[str], None], envs: int = 0, least: int = 0
 ) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """The newest sound checkpoint, of `least` steps or more; a damaged one is named and the one before it used."""
+    """Returns what `read` does, for the newest sound checkpoint at step `least` or later.
+
+    Damaged ones are reported to `warn` and skipped.
+    """
     for path in (path for path in saved(run) if int(path.name) >= least):
         try:
             return read(path, template, config, warn, envs)

@@ -1,4 +1,4 @@
-"""What a configuration is made of: the environment's specification, goals, agent and posterior of one run."""
+"""The parts of a program, built from a configuration: specification, goal space, agent and posterior."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ KAPPA = 5.0  # concentration of von Mises–Fisher posteriors
 
 
 class Components(NamedTuple):
-    """What the parts of a program are given."""
+    """The parts that all runs of a program share."""
 
     config: Config
     spec: EnvSpec
@@ -36,8 +36,8 @@ class Components(NamedTuple):
 
 
 def network(config: Config, spec: EnvSpec, width: int, goal: bool = False) -> Callable:
-    """What makes a network that sees `width` numbers, which may be pictures, and then perhaps a goal, which is a
-    picture where goals are states."""
+    """Returns the constructor of a network that sees `width` numbers, which may be pictures, and with `goal` also a
+    goal, which is a picture if goals are states."""
     if config.encoder != "conv":
         return MLP.init
     pictures = width // math.prod(spec.image) + (goal and METHODS[config.method].goal_dim is None)
@@ -45,14 +45,16 @@ def network(config: Config, spec: EnvSpec, width: int, goal: bool = False) -> Ca
 
 
 def goal_space(config: Config) -> GoalSpace:
+    """Returns the goal space of a configuration."""
     spec = config.specification
     return METHODS[config.method].goals(spec, config.feature_indices(spec), config.goal_dim)
 
 
 def build_components(config: Config) -> Components:
+    """Returns the parts that all runs of a configuration share."""
     spec, goals = config.specification, goal_space(config)
     features = config.feature_indices(spec)
-    successor = config.critic == "successor"  # beside the features a constant and the entropy
+    successor = config.critic == "successor"  # adds a constant and the entropy to the features
     cumulant_dim = goals.dim + LINEAR[config.posterior] + 2 if successor else 1
     build = sac if spec.first_action is None else sac_discrete
     agent = build(
@@ -75,10 +77,12 @@ def build_components(config: Config) -> Components:
 
 
 def native_envs(p: Components, knobs: Knobs, count: int) -> Vectorised:
+    """Returns `count` parallel native environments of one run."""
     return Vectorised(p.config.build_env(knobs, count * p.config.runs), count)
 
 
 def posterior(p: Components, key: Key[Array, ""], knobs: Knobs) -> PosteriorView:
+    """Returns the newly initialised posterior of one run."""
     c = p.config
     layer = partial(Spectral.init, bound=knobs.spectral_norm) if any(c.spectral_norm) else Linear
     seen = {"state": len(p.features), "action": len(p.features) + p.spec.action_dim, "transition": 2 * len(p.features)}

@@ -1,7 +1,7 @@
-"""The configuration of a run: every option with its help, range and choices, one line each, all decided.
+"""The configuration of a run: every option, with its help, range and choices in one line, and a value for each.
 
-What a user leaves open `resolve` decides. A new option is a field here; where its default depends on the environment
-or the method it stands in their rows (`envs.ENVS`, `objective.methods.METHODS`).
+`resolve` decides what a user leaves open. A new option is a field here; a default that depends on the environment or
+the method is in their rows (`envs.ENVS`, `objective.methods.METHODS`).
 """
 
 import dataclasses
@@ -27,14 +27,14 @@ from vgcrl.training.fields import EPISODES, HUGE, check, flag, kind_of, option, 
 from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
-WIDEST = 2**16  # of layers and observations
-BEFORE = {"encoder": "mlp"}  # where a file from before an option was not as the option is when left open
-KNOBS = Knobs._fields  # options of which a program takes several values at once, one run each
+WIDEST = 2**16  # largest width of layers and observations
+BEFORE = {"encoder": "mlp"}  # values in files older than an option, where they differ from its default
+KNOBS = Knobs._fields  # options that take several values in one program, one run for each
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All that a run depends on. None: does not apply to its environment or engine."""
+    """The value of every option of a run. None: the option does not apply to its environment or engine."""
 
     method: str = option(
         "goal space, prior, posterior and technique: see `vgcrl list methods`", "diayn", choices=METHODS
@@ -154,16 +154,18 @@ class Config:
 
     @property
     def simulator(self) -> Engine:
+        """The engine that simulates the environment."""
         return find(self.env).engines[self.engine]
 
     @property
     def native(self) -> bool:
+        """Whether the environment is native: compiled together with the learner, not run on the host."""
         return self.simulator.native
 
     @property
     def examiner(self) -> "Config":
-        """The same by the engine that measures what this one trains: an exact one for one that is fast rather than
-        exact, else itself."""
+        """The configuration that measures this one's runs: itself, or with an exact engine if its own is fast but not
+        exact."""
         name = self.simulator.examined_by
         if name is None:
             return self
@@ -172,6 +174,7 @@ class Config:
 
     @property
     def runs(self) -> int:
+        """Number of runs: one for each setting and seed."""
         return self.seeds * len(self.settings)
 
     @property
@@ -179,20 +182,21 @@ class Config:
         return {name: getattr(self, name) for name in self.simulator.options}
 
     def build_env(self, knobs: Any = None, worlds: int = 1) -> Env:
-        """For so many side by side, with the values of the knobs in `knobs`, which may be traced, else of the first
-        setting."""
+        """Returns a native environment for `worlds` parallel copies, with the values in `knobs`, which may be traced,
+        or by default with those of the first setting."""
         values = first_setting(self._env_options)
         values |= {name: getattr(knobs, name) for name in KNOBS if knobs and name in values}
         return self.simulator.build(worlds, **values)
 
     def build_host_envs(self, runs: int, count: int) -> HostEnvs:
-        """`count` environments in each of `runs`, on the host."""
+        """Returns environments on the host, `count` for each of `runs` runs."""
         envs, first = self.simulator.build(runs, count, **self._env_options), self.specification
         check_alike(self.env, (first.obs_dim, first.action_dim), (envs.spec.obs_dim, envs.spec.action_dim))
         return envs
 
     @property
     def specification(self) -> EnvSpec:
+        """The specification of the environment, with the ranges in `goal_range`."""
         spec = specification(self.env, self.engine, **self._env_options)
         return with_range(spec, feature_indices(self.features, spec), self.goal_range)
 
@@ -208,16 +212,19 @@ class Config:
 
     @property
     def swept(self) -> list[str]:
+        """Names of the knobs that have several values."""
         return [k for k in KNOBS if len(getattr(self, k) or ()) > 1]
 
     @property
     def setting_names(self) -> list[str]:
-        """Each setting by the knobs in which they differ; empty where there is one."""
+        """A name for each setting, made of the knobs that differ; the name of an only setting is empty."""
         return [", ".join(f"{k.replace('_', ' ')} {values[k]:g}" for k in self.swept) for values in self.settings]
 
     def find_run(self, seed: int | None = None, setting: int | None = None) -> int:
-        """Where among the runs that of a seed, the first unless told, and of a setting is. Settings are counted from 0;
-        where there are several one must be told."""
+        """Returns the index of the run with a seed, by default the first, and a setting.
+
+        Settings are counted from 0; if there are several, one must be given.
+        """
         seed = self.seed if seed is None else seed
         if not isinstance(seed, (int, np.integer)) or not self.seed <= seed < self.seed + self.seeds:
             raise UsageError(f"seed {seed!r} is not in this run; valid: {self.seed} to {self.seed + self.seeds - 1}")
@@ -230,7 +237,7 @@ class Config:
         return (setting or 0) * self.seeds + int(seed) - self.seed
 
     def named_run(self, index: int) -> str:
-        """A run by its seed, and by what its setting has of its own."""
+        """Returns the name of a run: its seed, and the knobs in which settings differ."""
         setting, seed = divmod(index, self.seeds)
         knobs = [f"{flag(name)} {self.settings[setting][name]:g}" for name in self.swept]
         return ", ".join([f"seed {self.seed + seed}", *knobs])
@@ -241,7 +248,7 @@ class Config:
 
     @property
     def rows(self) -> int:
-        """Replay rows per environment."""
+        """Number of replay rows per environment."""
         return -(-self.replay // self.envs)
 
     def to_json(self) -> str:
@@ -249,7 +256,10 @@ class Config:
 
     @staticmethod
     def from_json(text: str) -> "Config":
-        """An option that came after the file was written is as it was without it."""
+        """Returns the configuration in the text of config.json.
+
+        An option that is newer than the file has the value that keeps the run as it was.
+        """
         written = json.loads(text)
         if not isinstance(written, dict):
             raise ValueError("it is no JSON object")
@@ -273,17 +283,18 @@ DEFAULTS: dict[str, Any] = {name: f.default for name, f in FIELDS.items() if f.d
 
 
 def first_setting(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options with the first value of each knob."""
     return {name: x[0] if name in KNOBS else x for name, x in options.items()}
 
 
 def specification(env: str, engine: str, **options: Any) -> EnvSpec:
-    """Of an environment on an engine, with the options of both."""
+    """Returns the specification of an environment on an engine, with the options of both."""
     return specification_of(env, own.revision(env), engine, **options)
 
 
 @functools.lru_cache(maxsize=64)
 def specification_of(env: str, revision: int, engine: str, **options: Any) -> EnvSpec:
-    """Kept for as long as the name stands for the same object."""
+    """Returns the same; it is cached until `env` names another object, which changes `revision`."""
     simulator = find(env).engines[engine]
     if simulator.native:
         return simulator.build(1, **first_setting(options)).spec
@@ -293,7 +304,7 @@ def specification_of(env: str, revision: int, engine: str, **options: Any) -> En
 
 
 def with_range(spec: EnvSpec, features: tuple[int, ...], goal_range: tuple[float, ...] | None) -> EnvSpec:
-    """With ranges of the features as an option `goal_range` has them."""
+    """Returns the specification with the ranges of the features replaced by the option `goal_range`."""
     if goal_range is None:
         return spec
     pairs = goal_range * len(features) if len(goal_range) == 2 else goal_range
@@ -309,7 +320,7 @@ def with_range(spec: EnvSpec, features: tuple[int, ...], goal_range: tuple[float
 
 
 def feature_indices(text: str, spec: EnvSpec) -> tuple[int, ...]:
-    """Dimensions of the observation that an option `features` names."""
+    """Returns the dimensions of the observation that the option `features` names."""
     named = {"all": tuple(range(spec.obs_dim)), "place": spec.place, "position": spec.position}
     named["velocity"] = spec.velocity
     if text in named and not named[text]:
@@ -330,7 +341,7 @@ def feature_indices(text: str, spec: EnvSpec) -> tuple[int, ...]:
 
 
 def schedule(envs: int, updates_per_step: float) -> tuple[int, int]:
-    """Environment steps (per environment) and updates in one iteration: the smallest whole numbers of the ratio."""
+    """Returns steps (per environment) and updates of one iteration: the smallest whole numbers with that ratio."""
     for n in range(1, 1025):
         updates = n * envs * updates_per_step
         if updates >= 1 and math.isclose(updates, round(updates), rel_tol=1e-9):

@@ -1,4 +1,4 @@
-"""What is written for one run, compiled for all: vmapped, and on several devices each takes its share of the runs."""
+"""Compile functions of one run for all runs: vmapped, and on several devices each takes its share of the runs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +10,10 @@ from jax.sharding import PartitionSpec as P
 
 
 def compiler_options() -> dict[str, Any]:
-    """What a backend needs to be told.
+    """Returns options of the compiler that depend on the backend.
 
-    On CPUs, Eigen's matrix products: 1.15 times the updates/s of XLA's default library on two Neoverse-N1 cores.
-    On GPUs, kernels that do not need each other side by side: 1.6 times the updates/s of one run on an H200.
+    On CPUs, Eigen's matrix products: 1.15 times the updates/s of XLA's default library on two Neoverse-N1 cores. On
+    GPUs, kernels that do not depend on each other run side by side: 1.6 times the updates/s of one run on an H200.
     """
     options = {
         "cpu": {"xla_cpu_experimental_ynn_fusion_type": ""},
@@ -23,13 +23,17 @@ def compiler_options() -> dict[str, Any]:
 
 
 def share(runs: int) -> list[jax.Device]:
-    """As many devices as can take equally many runs."""
+    """Returns as many devices as can each take the same number of runs."""
     every = jax.local_devices()
     return every[: max(n for n in range(1, len(every) + 1) if runs % n == 0)]
 
 
 def over_runs(f: Callable, runs: int, axes: tuple[int | None, ...], *, donate: tuple[int, ...] = ()) -> Callable:
-    """f of one run, for all. Arguments with axis 0 have the runs first, as all results do; None is the same for all."""
+    """Returns f, a function of one run, compiled for all runs.
+
+    Arguments with axis 0 have the runs as their first axis, as all results do; those with None are the same for all
+    runs. `donate` lists arguments whose memory is reused.
+    """
     jit, every = partial(jax.jit, compiler_options=compiler_options(), donate_argnums=donate), jax.vmap(f, axes)
     devices = share(runs)
     if len(devices) == 1:

@@ -1,4 +1,4 @@
-"""What a run says on the terminal."""
+"""The progress of a run on the terminal."""
 
 import math
 import sys
@@ -9,13 +9,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 def terminal() -> Console:
-    """It shows text as it is: names and paths may hold what rich would take for markup or emoji."""
+    """Returns a console that shows text as it is: names and paths may contain what rich takes for markup or emoji."""
     return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 class Display:
-    """A bar on a terminal, a plain line per evaluation elsewhere; nothing where `quiet`. Of several settings it shows
-    the mean."""
+    """A progress bar on a terminal, elsewhere a line per evaluation; nothing if `quiet`.
+
+    Of several settings it shows the mean.
+    """
 
     def __init__(self, title: str, total: int, quiet: bool = False, settings: int = 1):
         self._of = f"mean of {settings} settings: " if settings > 1 else ""
@@ -41,12 +43,13 @@ class Display:
         self._bar.stop()
 
     def advance(self, step: int, speed: float, collecting: bool = False) -> None:
-        """`collecting` random steps, before anything is learned."""
+        """Show the step and the speed in steps/s; `collecting`: of random steps, before learning begins."""
         self._speed = speed
         what = "collecting random steps" if collecting else self._text
         self._bar.update(self._task, completed=step, text=f"{speed:,.0f} steps/s {what}")
 
     def evaluated(self, step: int, mean: dict[str, float]) -> None:
+        """Show the metrics of an evaluation."""
         own = mean.get("env_success")
         succeeded = "" if own is None else f" env success {own:.2f}"
         self._text = f"{self._of}F {mean['F']:.2f} LGR(z) {mean['lgr_z']:.3f}{succeeded}"
@@ -61,4 +64,5 @@ class Display:
             )
 
     def note(self, text: str) -> None:
+        """Print a line of text."""
         self._console.print(text, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The evaluation of one run: its parts around whole episodes, and all of it where the environment is native."""
+"""The evaluation of one run: the functions around its episodes, and all of it if the environment is native."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,15 +16,17 @@ from vgcrl.training.program import RunState, act
 
 
 class EvaluationParts(NamedTuple):
-    """The parts of an evaluation around its episodes, for one run."""
+    """The functions around the episodes of an evaluation, for one run."""
 
-    plan: Callable[..., Pursuit]  # run, targets
-    act: Callable[..., Array]  # run, obs, what is pursued, noise or none -> action, of one episode
-    measure: Callable[..., Any]
-    conclude: Callable[..., dict[str, Any]]  # run, stats, path, what was pursued, targets
+    plan: Callable[..., Pursuit]  # (run, targets) -> what all episodes pursue
+    act: Callable[..., Array]  # (run, obs, Pursuit, noise or None) -> action, for one episode
+    measure: Callable[..., Any]  # run -> Measure
+    conclude: Callable[..., dict[str, Any]]  # (run, stats, path, Pursuit, targets) -> metrics
 
 
 def evaluation_parts(p: Components, count: int) -> EvaluationParts:
+    """Returns the functions of an evaluation with `count` goals from the prior."""
+
     def plan(run: RunState, targets: Float[Array, "target obs"]) -> Pursuit:
         return metrics.plan(p.goals, run.learner.q, jax.random.fold_in(run.key_evaluation, 0), count, targets)
 
@@ -50,7 +52,7 @@ def evaluation_parts(p: Components, count: int) -> EvaluationParts:
 def evaluate(
     p: Components, run: RunState, targets: Float[Array, "target obs"] | None, count: int, noise: bool
 ) -> dict[str, Any]:
-    """In a native environment; without targets those are states of rest from its own starts."""
+    """Returns the metrics of one run in a native environment, by default with its start states as target states."""
     part = evaluation_parts(p, count)
     key_targets, key_episodes = (jax.random.fold_in(run.key_evaluation, i) for i in (1, 2))
     if targets is None:
@@ -65,6 +67,7 @@ def evaluate(
 def record_episodes(
     p: Components, run: RunState, z: Shaped[Array, " episode *goal"], noise: bool
 ) -> Float[Array, "step episode obs"]:
+    """Returns the observations of one episode per goal in a native environment; with `noise` actions are sampled."""
     envs, key = native_envs(p, run.knobs, z.shape[0]), jax.random.fold_in(run.key_evaluation, 3)
     draws = draw_noise(envs, jax.random.fold_in(run.key_evaluation, 4)) if noise else None
     return trajectories(envs, partial(act, p, run), z, key, draws)

@@ -1,4 +1,4 @@
-"""TensorBoard event files, written without TensorBoard."""
+"""Write TensorBoard event files without TensorBoard."""
 
 import struct
 import time
@@ -55,6 +55,7 @@ class Events:
             self._file.flush()
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
+        """Write the numbers of a step, by name."""
         summary = b"".join(
             _bytes_field(1, _bytes_field(1, name.encode()) + b"\x15" + struct.pack("<f", value))
             for name, value in values.items()
@@ -62,7 +63,7 @@ class Events:
         self._write(b"\x10" + _varint(step) + _bytes_field(5, summary))
 
     def film(self, step: int, name: str, gif: bytes, size: tuple[int, int]) -> None:
-        """An animated GIF among the images; `size` is width and height."""
+        """Write an animated GIF among the images; `size` is (width, height) in pixels."""
         width, height = size
         image = b"\x08" + _varint(height) + b"\x10" + _varint(width) + b"\x18" + _varint(3) + _bytes_field(4, gif)
         value = _bytes_field(1, name.encode()) + _bytes_field(4, image)

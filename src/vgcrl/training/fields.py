@@ -1,4 +1,4 @@
-"""One option of a configuration: its help, range and choices in one line, and the check of a value against them."""
+"""One option of a configuration: its help, range and choices in one line, and checks of its value."""
 
 import dataclasses
 import math
@@ -7,23 +7,23 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from vgcrl.errors import UsageError, hint
 
-LARGEST = 2**31 - 1  # of whole numbers: steps are counted in 32 bits
-EPISODES = 2**20  # at most, of an evaluation
+LARGEST = 2**31 - 1  # largest integer: steps are counted in 32 bits
+EPISODES = 2**20  # most episodes of an evaluation
 KINDS: dict[type, str] = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
-HUGE = 1e15  # of other numbers: their squares are finite in float32
-TINY = 2.0**-126  # what is nearer to 0 is 0 in float32
+HUGE = 1e15  # largest other number: its square is finite in float32
+TINY = 2.0**-126  # a number nearer to 0 is 0 in float32
 
 
 class Option(NamedTuple):
-    """What stands beside a field: `option` makes it."""
+    """The metadata of an option's field, made by `option`."""
 
     help: str  # {choices} is replaced by what is valid
     least: float | None
     most: float
     choices: Collection[str]
-    valid: str  # in place of what the range says
+    valid: str  # valid values in words, instead of the range
     metavar: str
-    hidden: bool  # found out, not asked for
+    hidden: bool  # set by the program, not by the user
 
 
 class HelpLine(NamedTuple):
@@ -31,11 +31,11 @@ class HelpLine(NamedTuple):
 
     name: str
     metavar: str
-    help: str  # with the value unless told
+    help: str  # with the default value
 
 
 class Kind(NamedTuple):
-    """Type of a field: of each value, whether there are several, and whether None says that it does not apply."""
+    """The type of a field: that of one value, whether there may be several, and whether None is allowed."""
 
     each: type
     several: bool
@@ -57,7 +57,7 @@ def option(
     metavar: str = "",
     hidden: bool = False,
 ) -> Any:
-    """A field of `Config`; without a default it depends on the method or the environment."""
+    """Returns a field of `Config`. One without a default depends on the method or the environment."""
     about = Option(help, least, most, choices, valid, metavar, hidden)
     return dataclasses.field(default=default, metadata={"option": about})
 
@@ -72,7 +72,7 @@ def help_of(field: dataclasses.Field) -> str:
 
 
 def kind_of(field: dataclasses.Field) -> Kind:
-    """`int`, `int | None`, `tuple[int, ...]` and the like, taken apart."""
+    """Returns the parts of a field's type, such as `int`, `int | None` or `tuple[int, ...]`."""
     kinds = [k for k in get_args(field.type) if k is not type(None)] if _is_optional(field.type) else [field.type]
     several = get_origin(kinds[0]) is tuple
     return Kind(get_args(kinds[0])[0] if several else kinds[0], several, _is_optional(field.type))
@@ -87,26 +87,27 @@ def flag(name: str) -> str:
 
 
 def spoken(value: Any) -> str:
-    """A value as it is given on the command line."""
+    """Returns a value as it is written on the command line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def words_of(name: str, value: Any) -> list[str]:
-    """An option as on the command line; one that is given again for each of several so."""
+    """Returns the words of an option on the command line; some options are repeated for each of their values."""
     again = {"env_arg": flag("env_arg"), "plugins": "--import"}.get(name)
     return [word for each in value or () for word in (again, each)] if again else [flag(name), spoken(value)]
 
 
 def one_of(name: str, value: Any, valid: Iterable[str]) -> None:
+    """Raise UsageError unless the value is one of `valid`."""
     valid = list(valid)
     if value not in valid:
         raise UsageError(f"{name} {value!r} is unknown{hint(str(value), valid)}; valid: {', '.join(valid)}")
 
 
 def check(field: dataclasses.Field, value: Any) -> None:
-    """Type, range and choices of one value; files may have been edited, and Python hands over anything."""
+    """Raise UsageError if a value has the wrong type, range or choice; it may come from an edited file."""
     kind, about = kind_of(field), described(field)
     values = value if isinstance(value, tuple) else (value,)
     if isinstance(value, tuple) != kind.several or not all(_fits(x, kind.each) for x in values):

@@ -1,4 +1,4 @@
-"""The evaluations of a run as a table, and as a picture."""
+"""The evaluations of a run as a table, and as a figure."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from vgcrl.training.config import KNOBS
 
 
 def rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Step, wall seconds, seed and knobs of each run at each evaluation, and every metric that is one number; those of
-    training as `train_NAME`."""
+    """Returns a row for each evaluation and run: step, wall seconds, seed, knobs, and every metric that is one number;
+    numbers of training are named `train_NAME`."""
     return [
         {"step": line["step"], "wall": line["wall"], **_numbers(row), **_numbers(row["train"], "train_")}
         for line in lines
@@ -21,7 +21,7 @@ def _numbers(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def figure(table: list[dict[str, Any]], metric: str) -> Any:
-    """A line per run; runs are told apart by what is not a metric."""
+    """Returns a matplotlib Figure of a metric over environment steps: a line per run, labelled by seed and knobs."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

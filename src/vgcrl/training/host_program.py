@@ -1,4 +1,4 @@
-"""The same program with environments on the host: a Python loop around the parts of `program`.
+"""The program with environments on the host: a Python loop around the functions of `program`.
 
 While the host simulates, the device learns: the updates are launched from a second thread before the actions are
 awaited, and neither needs the other's result until both are done.
@@ -32,23 +32,23 @@ def _keys(key: Array) -> np.ndarray:
 
 
 def _finite_actions(action: Array) -> np.ndarray:
-    """A policy that has diverged rests: what is no number does not reach the simulator."""
+    """Returns the actions with 0 for what is not finite, so that a policy that has diverged rests."""
     return np.nan_to_num(np.asarray(action))
 
 
 def _draw_noise(keys: np.ndarray, clock: int, shape: tuple[int, int]) -> np.ndarray:
-    """Standard normal noise of every run at one step of an evaluation, (run, episode, action)."""
+    """Returns standard normal noise for every run at one step of an evaluation, (run, episode, action)."""
     return np.stack([generator(key ^ 3, clock).standard_normal(shape, np.float32) for key in keys])
 
 
 def _own_goals(envs: HostEnvs, obs: Array, first: int) -> Array:
-    """Of episodes from `first` on, states in which what the environment asks for is achieved: (run, episode, obs)."""
+    """Returns states with the environment's own goals achieved, (run, episode, obs), for episodes from `first` on."""
     goals = cast(GoalEnvs, envs).desired()[:, first:]
     return obs[:, first:, :].at[..., jnp.array(envs.spec.goal)].set(jnp.asarray(goals))
 
 
 class HostProgram(Program):
-    """With environments on the host, whose state is theirs: `advance` goes on from the newest runs only."""
+    """A program with environments on the host. They keep their own state: `advance` goes on from the newest runs."""
 
     def __init__(self, config: Config):
         super().__init__(config)
@@ -66,12 +66,13 @@ class HostProgram(Program):
         def observe_and_act(
             run: RunState, state: Any, action: Array, out: Step, clock: Array
         ) -> tuple[RunState, Array]:
-            """Take in what came of the actions, and choose the next ones."""
+            """Add the result of the actions to the run, and choose the next actions."""
             run = run._replace(learner=state)
             run = program.absorb(p, run, (), action, out, clock, program.keys_at(run, clock).goals)
             return without(run, "learner"), decide(run, clock + 1)
 
         def restart_episodes(run: RunState, obs: Array) -> RunState:
+            """Returns the run at the start of new episodes, with new goals."""
             key = program.keys_at(run, ~jnp.sum(run.replay.head)).goals  # below every clock of training
             z = sample_goals(current(p.goals, run.learner.q), key, config.envs)
             return run._replace(replay=replay.cut(run.replay), scene=run.scene._replace(obs=obs, z=z))
@@ -86,6 +87,7 @@ class HostProgram(Program):
 
     @cached_property
     def envs(self) -> HostEnvs:
+        """The environments that are trained in, made when they are first used."""
         return self.config.build_host_envs(self.config.runs, self.config.envs)
 
     def init(self) -> RunState:
@@ -97,6 +99,10 @@ class HostProgram(Program):
         return jax.eval_shape(jax.vmap(partial(program.init, self.parts)), self.seeds, self.knobs, obs)
 
     def advance(self, runs: RunState, first: int, count: int) -> RunState:
+        """Returns the runs after the iterations first, …, first + count − 1.
+
+        In the last step of an iteration the device learns while the host simulates.
+        """
         p, keys = self.parts, _keys(runs.key)
         action = self.decide(runs, np.int32(first * p.collects))
         for clock in range(first * p.collects, (first + count) * p.collects):
@@ -114,7 +120,7 @@ class HostProgram(Program):
         return runs
 
     def evaluators(self, episodes: int, targets: int) -> tuple[HostEnvs, dict[str, Any]]:
-        """Environments and compiled parts for evaluations of one size."""
+        """Returns environments and compiled functions for evaluations of one size; they are kept for the next call."""
         key = episodes, targets
         if key not in self._evaluators:
             part = evaluation_parts(self.parts, episodes)
@@ -148,6 +154,8 @@ class HostProgram(Program):
     def evaluate(
         self, runs: RunState, targets: Array | None = None, episodes: int | None = None, noise: bool = False
     ) -> dict[str, Any]:
+        """Returns the metrics of every run, (run, ...). By default the target states are states with the environment's
+        own goals, if it has goals, else its start states."""
         count = episodes or self.config.evaluate_episodes
         envs, part = self.evaluators(count, 0 if targets is None else targets.shape[0])
         keys = _keys(runs.key_evaluation)
@@ -196,6 +204,7 @@ class HostProgram(Program):
 
 
 def compile_config(config: Config) -> Program:
+    """Returns the program of a configuration: native, or with environments on the host."""
     if (
         jnp.result_type(float) == np.float64
     ):  # as the user has set it; a state in double precision could not be read back

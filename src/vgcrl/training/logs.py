@@ -1,4 +1,4 @@
-"""metrics.jsonl: a line of JSON for each evaluation, chained by digests so that an edited number is noticed."""
+"""metrics.jsonl: one line of JSON per evaluation, chained by digests so that an edited number is noticed."""
 
 import hashlib
 import json
@@ -11,11 +11,11 @@ from typing import Any
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write, naming, open_to_read, open_to_write, read_small
 
-LONGEST, LARGEST = 2**26, 2**32  # bytes of a line, and of all
+LONGEST, LARGEST = 2**26, 2**32  # most bytes of a line, and of the file
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Strict JSON: what is not a number is null."""
+    """Returns strict JSON, in which numbers that are not finite are null."""
 
     def clean(x: Any) -> Any:
         if isinstance(x, dict):
@@ -28,7 +28,7 @@ def to_json(value: Any, indent: int | None = None) -> str:
 
 
 def _check_numbers(value: Any) -> None:
-    """Of a record, however deep: what is not a number was written as null."""
+    """Raise ValueError if a number in a record, however deep, is not finite: such numbers are written as null."""
     for x in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         if isinstance(x, float) and not math.isfinite(x):
             raise ValueError("a number is not finite")
@@ -36,7 +36,7 @@ def _check_numbers(value: Any) -> None:
 
 
 def _check_record(record: dict[str, Any], runs: int | None) -> None:
-    """Steps, and of every run the numbers that their mean has; of so many runs, where that is known."""
+    """Raise an error unless a record has its step, and for each of `runs` runs, if known, the numbers of the mean."""
     step, mean = record["step"], record["mean"]
     if runs not in (None, len(record["seeds"])):
         raise ValueError(f"a line is of {len(record['seeds'])} runs, config.json of {runs}")
@@ -55,14 +55,14 @@ def _check_record(record: dict[str, Any], runs: int | None) -> None:
 
 
 def _digest(before: str, record: dict[str, Any]) -> str:
-    """Of a line and all before it."""
+    """Returns the digest of a line and all lines before it, whose digest is `before`."""
     return hashlib.sha256((before + to_json(record)).encode()).hexdigest()[:16]
 
 
 def _read_chain(path: Path, runs: int | None) -> Generator[tuple[bytes, dict[str, Any], str]]:
-    """Every whole line: its bytes, its record, its digest. A last line that a kill cut off is left out.
+    """Yield the bytes, the record and the digest of every whole line. A last line that was cut off is left out.
 
-    A file may begin with lines without digests, from before there were any.
+    A file may begin with lines without digests, written by versions that had none.
     """
     before = ""
     with open_to_read(path) as file:
@@ -88,17 +88,17 @@ def _read_lines(path: Path, runs: int | None = None) -> list[tuple[bytes, dict[s
 
 
 def read_lines(path: Path, runs: int | None = None) -> list[dict[str, Any]]:
-    """Records of evaluations, each checked against its digest, and against the number of runs where it is told."""
+    """Returns the records of evaluations, each checked against its digest and against `runs`, if given."""
     return [record for _, record, _ in _read_lines(path, runs)]
 
 
 def truncate_lines(path: Path, step: int, runs: int | None = None) -> None:
-    """Drop what was written after the checkpoint a run goes on from, and a line cut off by a kill."""
+    """Remove lines after `step`, that of the checkpoint a run goes on from, and a last line that was cut off."""
     atomic_write(path, b"".join(line for line, record, _ in _read_lines(path, runs) if record["step"] <= step))
 
 
 def _last_line(path: Path) -> dict[str, Any]:
-    """Whatever it is: `read_lines` is who checks."""
+    """Returns the last line, or {} if there is none; only `read_lines` checks lines."""
     lines = read_small(path, LARGEST).splitlines() if path.exists() else []
     try:
         found = json.loads(lines[-1])
@@ -108,13 +108,13 @@ def _last_line(path: Path) -> dict[str, Any]:
 
 
 def last_step(path: Path) -> int:
-    """Of the last evaluation; -1 where there is none."""
+    """Returns the step of the last evaluation, or -1 if there is none."""
     step = _last_line(path).get("step")
     return step if isinstance(step, int) else -1
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:
-    """With a digest of it and of all lines before, by which an edited number is noticed."""
+    """Append a record, with a digest of it and of all lines before."""
     digest = _digest(str(_last_line(path).get("digest", "")), json.loads(to_json(record)))
     with naming(path), open_to_write(path, append=True) as file:
         file.write((to_json(record | {"digest": digest}) + "\n").encode())

@@ -1,4 +1,4 @@
-"""The one loop: advance, evaluate, checkpoint; stop on request."""
+"""The training loop: advance, evaluate, checkpoint; stop on request."""
 
 import time
 from collections.abc import Callable
@@ -21,14 +21,15 @@ from vgcrl.training.run_logs import RunLogs
 from vgcrl.training.signals import stop_requests
 from vgcrl.training.summary import hardware, summarise, versions
 
-CHUNK_SECONDS = 0.5  # how long the program runs before it looks up: the latency of Ctrl-C and of the bar
-Callback = Callable[[dict[str, Any]], Any]  # given the record of an evaluation; True stops training
+CHUNK_SECONDS = 0.5  # time between two looks at Ctrl-C and two updates of the progress bar
+Callback = Callable[[dict[str, Any]], Any]  # (record of an evaluation) -> True to stop training
 NEVER: Callback = lambda record: False  # noqa: E731
-Evaluated = Callable[[RunState, int], None]  # told of the runs at every evaluation, and of their steps
+Evaluated = Callable[[RunState, int], None]  # called with the runs and their steps at every evaluation
 NOBODY: Evaluated = lambda runs, step: None  # noqa: E731
 
 
 def check_finite(program: Program, runs: RunState) -> None:
+    """Raise UsageError if an observation of a run was not finite."""
     faults = np.asarray(runs.fault)
     for r, (step, env) in enumerate(faults):
         if step >= 0:
@@ -40,7 +41,7 @@ def check_finite(program: Program, runs: RunState) -> None:
 
 
 def _check_diverged(config: Config, line: dict[str, Any], reported: set[int], say: Callable[[str], None]) -> None:
-    """A run whose numbers are lost is told once, and the others go on; where all are, training stops."""
+    """Report once each run whose numbers are no longer finite; raise UsageError if that holds for all runs."""
     lost = {r for r, row in enumerate(line["seeds"]) if np.isnan([*row["train"].values()]).any()}
     if len(lost) == len(line["seeds"]):
         raise UsageError(
@@ -53,7 +54,7 @@ def _check_diverged(config: Config, line: dict[str, Any], reported: set[int], sa
 
 
 def _note_overflow(program: Program, runs: RunState, before: int, say: Callable[[str], None]) -> int:
-    """Contacts that a simulator left out are told at the evaluation after; returns how many steps there were so far."""
+    """Report steps since `before` in which the simulator left out contacts; returns how many there are in all."""
     lost = program.overflows(runs)
     if lost > before:
         what = f"{lost - before:,} environment steps"
@@ -62,13 +63,13 @@ def _note_overflow(program: Program, runs: RunState, before: int, say: Callable[
 
 
 def _evaluation(program: Program, runs: RunState, aims: Any, step: int, wall: float) -> dict[str, Any]:
-    """A line of metrics.jsonl."""
+    """Returns the record of an evaluation, a line of metrics.jsonl."""
     measured = summarise(program, jax.device_get(program.evaluate(runs, aims)))
     return {"step": step, "wall": wall, "hardware": hardware(), "versions": versions(), **measured}
 
 
 def says_stop(answer: Any) -> bool:
-    """Whether a callback has returned True; NumPy's will do, anything else goes on."""
+    """Returns whether a callback returned True, also NumPy's; after any other value training goes on."""
     return isinstance(answer, (bool, np.bool_)) and bool(answer)
 
 
@@ -82,7 +83,11 @@ def train_loop(
     check_folder: Callable[[], None],
     callback: Callback = NEVER,
 ) -> Run:
-    """Train `runs` to the end, or until asked to stop, and save them; `check_folder` raises where it is not ours."""
+    """Train `runs` to the end, or until a signal or `callback` asks to stop, and save them.
+
+    `evaluated` and `callback` are called at every evaluation; `check_folder` raises if the folder was removed or
+    replaced.
+    """
     config, size, written = program.config, program.steps_per_iteration, program.config.to_json()
     total = -(-config.steps // size)
     often = (config.evaluate_every, config.checkpoint_every, config.log_every)
@@ -94,7 +99,8 @@ def train_loop(
     reported, overflows = set[int](), program.overflows(runs)
 
     def due() -> bool:
-        """As asked for; unless told, as often as saving takes no more than a twentieth of the time."""
+        """Returns whether to save a checkpoint: if `checkpoint_every` is not given, only so often that saving takes at
+        most a twentieth of the time."""
         took, since = saved
         return config.checkpoint_every is not None or time.monotonic() - since > 20 * took
 
@@ -110,7 +116,7 @@ def train_loop(
             check_folder()
         saved = time.monotonic() - started, time.monotonic()
 
-    enough, saved = False, (0.0, 0.0)  # the callback's word; seconds the last checkpoint took, and when it was done
+    enough, saved = False, (0.0, 0.0)  # whether a callback said stop; seconds the last checkpoint took, and its end
     with stop_requests(again("resume", folder, config)) as stopping:
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:

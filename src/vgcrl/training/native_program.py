@@ -1,4 +1,4 @@
-"""The program with environments that are compiled together with the learner: a whole iteration on the device."""
+"""The program with native environments: whole iterations run on the device."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,10 @@ from vgcrl.training.program import Program, RunState
 
 
 class NativeProgram(Program):
-    """Episodes are run by `examiner` where there is one: the same configuration by an engine that is exact."""
+    """A program with native environments.
+
+    `examiner`, if there is one, runs evaluations and recordings instead: the same configuration on an exact engine.
+    """
 
     def __init__(self, config: Config, examiner: Program | None = None):
         super().__init__(config)
@@ -25,7 +28,7 @@ class NativeProgram(Program):
             noise: self.for_all_runs(partial(evaluation.record_episodes, p, noise=noise), axes=(0, None))
             for noise in (False, True)
         }
-        self._evaluations: dict[tuple[int, bool], Callable[..., dict[str, Any]]] = {}  # by episodes, and with noise
+        self._evaluations: dict[tuple[int, bool], Callable[..., dict[str, Any]]] = {}  # by (episodes, noise)
 
     def init(self) -> RunState:
         return self._start(self.seeds, self.knobs, None)

@@ -1,4 +1,4 @@
-"""Options of a run in the groups that `vgcrl train --help` shows, and the values that it would use."""
+"""Options in the groups that `vgcrl train --help` shows, and their default values."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ GROUPS = {
 
 
 def values_for(given: Options) -> dict[str, Any]:
-    """Every option as a run with those given would have it."""
+    """Returns the value of every option in a run with the given options."""
     return dataclasses.asdict(resolve(given))
 
 
 def help_lines(usual: Mapping[str, Any]) -> dict[str, list[HelpLine]]:
-    """Every option by its group; `usual` are the values unless told."""
+    """Returns a line for every option, by group; `usual` are the default values to show."""
     values = DEFAULTS | dict(usual)
     return {title: [_line(name, values.get(name)) for name in names] for title, names in GROUPS.items()}
 
@@ -45,12 +45,12 @@ def _line(name: str, value: Any) -> HelpLine:
 
 
 def _rounded(value: Any) -> Any:
-    """A product of rates without what floating point adds to it."""
+    """Returns a value without the rounding errors of a product of rates."""
     if isinstance(value, tuple):
         return tuple(map(_rounded, value))
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _brief(text: str) -> str:
-    """A long list by its first and last."""
+    """Returns a long list shortened to its first and last value."""
     return text if len(text) <= 30 else f"{text[:6]}…{text[text.rindex(',') :]}" if "," in text else text

@@ -1,4 +1,4 @@
-"""Options as a user gives them, from the command line or Python: checked one by one, the rest left to `resolve`."""
+"""Options as a user gives them, on the command line or in Python: each is checked; `resolve` decides the rest."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from vgcrl.training.fields import check
 
 
 class Options(Mapping[str, Any]):
-    """Only what was given: an immutable mapping from names of options to values that are valid by themselves.
+    """The options that were given: an immutable mapping from their names to values, each valid by itself.
 
-    A value of None is as good as none. `a | b` has the options of both, those of b first.
+    A value of None counts as not given. `a | b` has the options of both; if both have one, that of b holds.
     """
 
     def __init__(self, method: str | None = None, env: str | None = None, **given: Any):
@@ -26,7 +26,7 @@ class Options(Mapping[str, Any]):
 
     @staticmethod
     def of(config: Config) -> "Options":
-        """Those that ask for a configuration."""
+        """Returns the options that resolve to a configuration: all of its values."""
         return Options(**dataclasses.asdict(config))
 
     def __getitem__(self, name: str) -> Any:

@@ -1,7 +1,7 @@
-"""`policy.safetensors`: what acting and q need, as the last evaluation found it.
+"""`policy.safetensors`: the parameters that acting and q need, saved at the last evaluation.
 
-Small without replay, and with `config.json` all that it takes to use a policy elsewhere. Its checksum is in its own
-header, and covers it.
+It is small, since it has no replay; with `config.json` it is all that is needed to use a policy elsewhere. Its header
+has a checksum of the whole file.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from vgcrl.files import atomic_write, open_to_read
 from vgcrl.training import state_file
 from vgcrl.training.state_file import HEADER, Damaged
 
-LAYOUT = 4  # raise when the meaning of its arrays, or of the header, changes
+LAYOUT = 4  # increase when the meaning of its arrays, or of the header, changes
 BLANK = b'"sha256":"' + 64 * b"0" + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 
 
 class DamagedPolicy(UsageError):
-    """A policy that is not what was written."""
+    """Raised if a policy file is not as it was written."""
 
 
 def _path(run: Path) -> Path:
@@ -32,7 +32,7 @@ def _path(run: Path) -> Path:
 
 
 def save(run: Path, step: int, state: Any, counters: dict[str, Any], *, config: str) -> None:
-    """`config` is the text of config.json."""
+    """Write the policy file of a run; `config` is the text of config.json."""
     header = state_file.header_of(LAYOUT, step, counters, config) | {"sha256": 64 * "0"}
     data = to_bytes(state_file.to_arrays(state), header)
     digest = BLANK.replace(64 * b"0", hashlib.sha256(data).hexdigest().encode())
@@ -40,7 +40,7 @@ def save(run: Path, step: int, state: Any, counters: dict[str, Any], *, config: 
 
 
 def _check_digest(file: Path) -> None:
-    """It is that of the file with zeros in its place."""
+    """Raise Damaged unless the checksum is that of the file with zeros in place of the checksum."""
     with open_to_read(file) as opened:
         length = opened.read(8)
         size = int.from_bytes(length, "little")
@@ -65,7 +65,7 @@ def _soundly(file: Path) -> Generator[None]:
 
 
 def read(run: Path, template: Any, config: str, warn: Callable[[str], None]) -> tuple[Any, dict[str, Any]]:
-    """What was saved, with the shapes of `template`, and the counters."""
+    """Returns what was saved, with the shapes of `template`, and the counters."""
     file = _path(run)
     with _soundly(file):
         state_file.check_size(file, state_file.size_of(template))
@@ -80,7 +80,7 @@ def exists(run: Path) -> bool:
 
 
 def step_of(run: Path) -> int:
-    """0 where there is none."""
+    """Returns the environment steps after which the policy was saved, or 0 if there is none."""
     file = _path(run)
     if not file.exists():
         return 0

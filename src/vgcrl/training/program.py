@@ -1,8 +1,8 @@
-"""A configuration compiled: `init`, `advance` and `evaluate` for all runs at once.
+"""A compiled configuration: `init`, `advance` and `evaluate` for all runs at once.
 
-One iteration: choose actions, learn, then take them. In this order a simulator on the host can run while the
-device learns; what is computed does not depend on whether it does. Each part is written for one run and vmapped
-over (setting, seed). The clock is not batched, so the branch between collecting only and learning stays a branch.
+An iteration chooses actions, learns, and then takes the actions. In this order a simulator on the host can run while
+the device learns; the results do not depend on whether it does. Each function is written for one run and vmapped over
+(setting, seed). The clock is not batched, so the branch between only collecting and learning stays a branch.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ from vgcrl.training.config import KNOBS, Config
 from vgcrl.training.devices import over_runs
 
 UPDATES_PER_DRAW = 32  # updates whose batches and random numbers are drawn together: fewer, larger operations
-Means = dict[str, Float[Array, ""]]  # of what updates tell, by name
+Means = dict[str, Float[Array, ""]]  # of what updates report, by name
 
 
 class RunState(NamedTuple):
@@ -40,42 +40,42 @@ class RunState(NamedTuple):
     learner: LearnerState
     replay: replay.Replay
     scene: Scene
-    key: Key[Array, ""]  # of training; step t uses fold_in(key, t)
+    key: Key[Array, ""]  # for training; step t uses fold_in(key, t)
     key_evaluation: Key[Array, ""]
     knobs: Knobs
     fault: Int[Array, " 2"]  # (environment step, environment) of the first observation that is not finite, or −1
-    info: Means  # of the latest update
+    info: Means  # reported by the latest update
 
 
 def without(runs: RunState, *names: str) -> RunState:
-    """What a part does not need costs time to hand over, and space to keep."""
+    """Returns the runs with these fields emptied, so that a function that does not need them is not given them."""
     empty: dict[str, Any] = dict.fromkeys(names, ())
     return runs._replace(**empty)
 
 
 def policy(config: Config, runs: RunState) -> RunState:
-    """What acting and q need: evaluations take it for the whole."""
+    """Returns the runs with only what acting and q need; evaluations accept this in place of the whole state."""
     state = runs.learner
     learner = LearnerState(state.q, (), acting(state.agent, critics=bool(config.gpi)))
     return without(runs._replace(learner=learner), "replay", "scene")
 
 
 def diverged(runs: RunState) -> np.ndarray:
-    """Of every run, whether a parameter of its policy or of q is no finite number."""
+    """Returns for every run whether a parameter of its policy or of q is not finite."""
     params = runs.learner.q, runs.learner.agent.actor
-    moved = eqx.filter(params, optim.learned(params))  # what is fixed may be infinite, as a bound that is off
+    moved = eqx.filter(params, optim.learned(params))  # FIXED arrays may be infinite, as a bound that is off is
     sound = [jnp.isfinite(x).reshape(len(runs.fault), -1).all(axis=1) for x in jax.tree.leaves(moved)]
     return ~np.asarray(jnp.stack(sound).all(axis=0))
 
 
 def check_sound(config: Config, runs: RunState, index: int) -> None:
-    """That a run can act."""
+    """Raise UsageError if a run has diverged and cannot act."""
     if diverged(runs)[index]:
         raise UsageError(f"{config.named_run(index)} has diverged; valid: another seed or setting")
 
 
 def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "env obs"] | None) -> RunState:
-    """`obs` is where the environments stand if they run on the host."""
+    """Returns a run before its first step; `obs` are the first observations of environments on the host, or None."""
     count = p.config.envs
     keys = jax.random.split(key_of_seed(seed), 6)
     key, key_evaluation, key_q, key_agent, key_env, key_goals = keys
@@ -90,6 +90,8 @@ def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "e
 
 
 class Keys(NamedTuple):
+    """The random keys of one step."""
+
     act: Key[Array, ""]
     env: Key[Array, ""]
     goals: Key[Array, ""]
@@ -97,11 +99,12 @@ class Keys(NamedTuple):
 
 
 def keys_at(run: RunState, clock: Int[Array, ""]) -> Keys:
+    """Returns the random keys of a run at step `clock`."""
     return Keys(*jax.random.split(jax.random.fold_in(run.key, clock), 4))
 
 
 def decide(p: Components, run: RunState, clock: Int[Array, ""], key: Key[Array, ""]) -> Float[Array, "env action"]:
-    """Actions of all environments; random ones at first."""
+    """Returns the actions of all environments: random ones for the first `random_steps`, then samples of the policy."""
     noise = jax.random.normal(key, (p.config.envs, p.spec.action_dim))
     chosen = jax.vmap(p.agent.act, (None, 0, 0, 0))(run.learner.agent, run.scene.obs, run.scene.z, noise)
     return jnp.where(clock * p.config.envs < p.config.random_steps, jax.vmap(p.agent.random)(noise), chosen)
@@ -116,7 +119,7 @@ def absorb(
     clock: Int[Array, ""],
     key: Key[Array, ""],
 ) -> RunState:
-    """What came of the actions, into replay; new goals where episodes ended."""
+    """Returns the run after a step of its environments: the step is in replay, and goals are new where due."""
     scene = run.scene
     transition = Transition(scene.obs, action, out.next_obs, scene.z, out.terminal)
     wrong = ~(jnp.isfinite(out.next_obs) & jnp.isfinite(out.obs)).all(axis=-1)
@@ -129,11 +132,11 @@ def absorb(
     )
 
 
-Learning = tuple[LearnerState, Float[Array, " name"]]  # a learner, and what its latest update told, as in TOLD
+Learning = tuple[LearnerState, Float[Array, " name"]]  # learner, and the numbers in TOLD of its latest update
 
 
 def draw_batches(p: Components, run: RunState, key: Key[Array, ""], count: int) -> Any:
-    """What so many updates need: batches of replay and random numbers, of all of them at once."""
+    """Returns what `count` updates need, drawn at once and with the updates as first axis: batches, random numbers."""
     key_sample, key_draws = jax.random.split(key)
     drawn = replay.sample(run.replay, key_sample, count * p.config.batch, p.config.relabel_state)
     batches, later = jax.tree.map(lambda x: x.reshape(count, p.config.batch, *x.shape[1:]), drawn)
@@ -143,7 +146,7 @@ def draw_batches(p: Components, run: RunState, key: Key[Array, ""], count: int) 
 
 
 def update(p: Components, knobs: Knobs, learning: Learning, drawn: Any) -> Learning:
-    """One update from its share of what was drawn."""
+    """Returns the learner after one update, which uses its part of what `draw_batches` returned."""
     batch, later, draws = drawn
     state, info = learner.update(
         learning[0],
@@ -164,7 +167,7 @@ def update(p: Components, knobs: Knobs, learning: Learning, drawn: Any) -> Learn
 def all_updates(
     count: int, draw: Callable[[Int[Array, ""], int], Any], update: Callable[[Any, Any], Any], learning: Any
 ) -> Any:
-    """`count` updates, one after the other; draw(i, n) is what the i-th n of them need, by update."""
+    """Returns the learner after `count` successive updates; draw(i, n) returns what the i-th n of them need."""
     few = max(n for n in range(1, min(UPDATES_PER_DRAW, count) + 1) if count % n == 0)
 
     def body(i: Int[Array, ""], learning: Any) -> Any:
@@ -174,27 +177,28 @@ def all_updates(
 
 
 def learning(run: RunState) -> Learning:
-    """What updates start from."""
+    """Returns what the updates of an iteration start from."""
     return run.learner, jnp.stack([run.info[name] for name in learner.TOLD])
 
 
 def learned(learning: Learning) -> tuple[LearnerState, Means]:
-    """What they have made, with names."""
+    """Returns the learner after the updates of an iteration, and what they reported, by name."""
     state, means = learning
     return state, dict(zip(learner.TOLD, means, strict=True))
 
 
 def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:
-    """All updates of an iteration."""
+    """Returns the learner after all updates of an iteration, and what they reported, by name."""
     draw = lambda i, count: draw_batches(p, run, jax.random.fold_in(key, i), count)  # noqa: E731
     return learned(all_updates(p.updates, draw, partial(update, p, run.knobs), learning(run)))
 
 
 def adopt(run: RunState, learned: tuple[LearnerState, Means]) -> RunState:
-    """The run with what its updates made.
+    """Returns the run with the learner that its updates returned.
 
-    Replay is written next, in place if XLA knows that the updates, which read it, come before; otherwise, on CPUs, it
-    copies all of replay at every step. So where to write is made to depend on them, by a number of theirs that is 0.
+    Replay is written next, in place if XLA knows that the updates, which read it, come before; otherwise, on CPUs, all
+    of replay is copied at every step. So the row to write is made to depend on the updates, by a number of theirs that
+    is 0.
     """
     state, info = learned
     zero = jnp.minimum(state.optimiser.count, 0)
@@ -202,12 +206,12 @@ def adopt(run: RunState, learned: tuple[LearnerState, Means]) -> RunState:
 
 
 def enough(p: Components, i: Any) -> Any:
-    """Whether iteration i has something to learn from."""
+    """Returns whether iteration i has enough steps in replay to learn from."""
     return i * p.collects * p.config.envs >= max(p.config.random_steps, p.config.batch)
 
 
 def step(p: Components, clock: Int[Array, ""], run: RunState) -> RunState:
-    """In a native environment; the last of an iteration learns too."""
+    """Returns a run after one step of its native environments; the last step of an iteration learns too."""
     keys = keys_at(run, clock)
     action = decide(p, run, clock, keys.act)
     skip = lambda run, key: (run.learner, run.info)  # noqa: E731
@@ -218,13 +222,15 @@ def step(p: Components, clock: Int[Array, ""], run: RunState) -> RunState:
 
 
 def advance(p: Components, run: RunState, first: Int[Array, ""], count: Int[Array, ""]) -> RunState:
+    """Returns a run in native environments after the iterations first, …, first + count − 1."""
     return jax.lax.fori_loop(first * p.collects, (first + count) * p.collects, partial(step, p), run)
 
 
 def improved_goal(
     p: Components, run: RunState, obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]
 ) -> Shaped[Array, "*goal"]:
-    """The goal to act for: z, or by generalised policy improvement that of several whose action is the best for z."""
+    """Returns the goal to act for: z, or by generalised policy improvement that of several goals whose action has the
+    highest value for z."""
     agent = run.learner.agent
     if not p.config.gpi:
         return z
@@ -243,13 +249,13 @@ def act(
     z: Shaped[Array, "*goal"],
     noise: Float[Array, " action"] | None = None,
 ) -> Float[Array, " action"]:
-    """The action: drawn from the policy by standard normal noise, or without it the mode."""
+    """Returns the action for a goal: a sample of the policy made from standard normal noise; without it the mode."""
     agent, goal = run.learner.agent, improved_goal(p, run, obs, z)
     return p.agent.best(agent, obs, goal) if noise is None else p.agent.act(agent, obs, goal, noise)
 
 
 def run_axis(config: Config) -> tuple[Int[Array, " run"], Knobs]:
-    """Seed and knobs of every run."""
+    """Returns seed and knobs of every run."""
     axis = [(setting, seed) for setting in config.settings for seed in range(config.seed, config.seed + config.seeds)]
     columns = {k: jnp.array([setting[k] for setting, _ in axis]) for k in KNOBS}
     columns = {k: v.astype(jnp.int32 if k == "projection_seed" else jnp.float32) for k, v in columns.items()}
@@ -258,9 +264,9 @@ def run_axis(config: Config) -> tuple[Int[Array, " run"], Knobs]:
 
 
 class Program(ABC):
-    """A configuration compiled, for all its runs at once: `init`, then `advance` and `evaluate` as often as one likes.
+    """A compiled configuration, for all its runs at once: `init`, then `advance` and `evaluate` as often as needed.
 
-    Nothing is written anywhere. `advance` takes the runs over: what it was given cannot be used again.
+    It writes no files. `advance` consumes the runs that it is given: they cannot be used again.
     """
 
     def __init__(self, config: Config):
@@ -278,7 +284,7 @@ class Program(ABC):
 
     @property
     def steps_per_iteration(self) -> int:
-        """Environment steps of each run."""
+        """Environment steps of each run in one iteration."""
         return self.parts.collects * self.config.envs
 
     def act(
@@ -288,20 +294,20 @@ class Program(ABC):
         z: Shaped[Array, "*goal"],
         noise: Float[Array, " action"] | None = None,
     ) -> Float[Array, " action"]:
-        """The action of one run for one observation and goal: with standard normal noise, as in training, or none."""
+        """Returns the action of one run: a sample made from standard normal noise, or without it the mode."""
         return act(self.parts, run, obs, z, noise)
 
     @abstractmethod
     def init(self) -> RunState:
-        """All runs before their first step."""
+        """Returns all runs before their first step."""
 
     @abstractmethod
     def shapes(self) -> RunState:
-        """What `init` returns, as shapes and types."""
+        """Returns shapes and types of what `init` returns."""
 
     @abstractmethod
     def advance(self, runs: RunState, first: int, count: int) -> RunState:
-        """Trains for iterations first, …, first + count − 1."""
+        """Returns the runs after the iterations first, …, first + count − 1."""
 
     @abstractmethod
     def evaluate(
@@ -311,21 +317,21 @@ class Program(ABC):
         episodes: int | None = None,
         noise: bool = False,
     ) -> dict[str, Any]:
-        """Metrics of every run, (run, ...). Without targets those are states of rest from the environment's starts;
-        with noise the policy acts as in training."""
+        """Returns the metrics of every run, (run, ...). By default the target states are those of the environment: its
+        own goals, or its start states. With `noise` actions are samples of the policy."""
 
     @abstractmethod
     def record_episodes(self, runs: RunState, z: Shaped[Array, " episode *goal"], noise: bool = False) -> Any:
-        """Observations of an episode for each goal, (run, step, goal, ...); with noise as in training."""
+        """Returns observations of one episode per goal, (run, step, episode, obs); with `noise` actions are sampled."""
 
     @abstractmethod
     def overflows(self, runs: RunState) -> int:
-        """Environment steps so far in which a simulator had no room for all contacts, and left some out."""
+        """Returns in how many environment steps so far the simulator left out contacts for want of room."""
 
     @abstractmethod
     def save_envs(self) -> dict[str, Any]:
-        """State of environments on the host, which is not in that of the runs."""
+        """Returns the state of environments on the host, which the runs do not contain."""
 
     @abstractmethod
     def enter(self, runs: RunState, saved: dict[str, Any]) -> tuple[RunState, bool]:
-        """Goes on in environments saved by `save_envs`; whether in mid-episode."""
+        """Returns the runs, to go on in environments saved by `save_envs`, and whether they go on in mid-episode."""

@@ -1,13 +1,12 @@
-"""Replay that stores each observation once: a ring of rows per environment, a handful of pure functions.
+"""A replay buffer that stores each observation once: a ring of rows per environment, and pure functions on it.
 
-A row holds an observation and what was done there; its successor is the next row. An episode of n
-steps takes n + 1 rows, the last of which holds only the final observation: so the true successor of
-the last step is kept, apart from the observation after the reset. Whole episodes are evicted.
+A row holds an observation and what was done there; the next row holds the next observation. An episode of n steps takes
+n + 1 rows, the last of which holds only the final observation, so that it is not confused with the observation after
+the reset. Whole episodes are evicted. Observations that came as bytes are stored as bytes, and returned as numbers
+k/255.
 
-Observations that came as bytes, numbers k/255, are kept as bytes.
-
-`link` finds the ends of the episode of any row. In an episode's first row it is the number of steps
-so far, in later rows minus the distance to the first, in a row where no step starts 0.
+`link` gives the first and last row of the episode of any row. In the first row of an episode it is the number of its
+steps so far, in later rows minus the distance to the first, and 0 in a row where no step starts.
 """
 
 from typing import NamedTuple
@@ -19,28 +18,30 @@ from jaxtyping import Bool, Float, Int, Key, Shaped, UInt
 
 from vgcrl.objective.types import Transition
 
-RELABEL_STATES = ("final", "later", "episode")  # which state of the episode a goal is relabelled with
-_TRIES = 4
+RELABEL_STATES = ("final", "later", "episode")  # state of the episode that a relabelled goal is read off
+_TRIES = 4  # candidate rows for each sample
 
 
 class Replay(NamedTuple):
+    """The buffer. `head`, `start` and `oldest` count rows without wrapping: row i is at i modulo the number of rows."""
+
     obs: Shaped[Array, "row env obs"]  # numbers, or bytes
     action: Float[Array, "row env action"]
     z: Shaped[Array, " row env *goal"]
     terminal: Bool[Array, "row env"]
     link: Int[Array, "row env"]
-    head: Int[Array, " env"]  # row to be written next, counted without wrapping, so are the next two
+    head: Int[Array, " env"]  # row to be written next
     start: Int[Array, " env"]  # first row of the current episode
     oldest: Int[Array, " env"]  # first row of the oldest whole episode
 
 
 def rows_needed(horizon: int) -> int:
-    """The fewest rows per environment: room for one whole episode beside the current one."""
+    """Returns the fewest rows per environment: room for one whole episode beside the current one."""
     return 2 * (horizon + 1) + 2
 
 
 def init(example: Transition, rows: int, horizon: int, pixels: bool = False) -> Replay:
-    """`example` is one step of all environments; `pixels` where its observations are kept as bytes."""
+    """Returns an empty buffer; `example` is one step of all environments, `pixels` stores observations as bytes."""
     count = example.terminal.shape[0]
     if rows < rows_needed(horizon):
         raise ValueError(f"replay of {rows} rows per environment is less than {rows_needed(horizon)}")
@@ -56,6 +57,10 @@ def init(example: Transition, rows: int, horizon: int, pixels: bool = False) -> 
 
 
 def add(replay: Replay, step: Transition, last: Bool[Array, " env"]) -> Replay:
+    """Returns the buffer with one step of all environments added.
+
+    `last` is true where this step ends the episode. Where the ring is full, the oldest episode is evicted.
+    """
     rows, count = replay.link.shape
     env = jnp.arange(count)
     head, start = replay.head, replay.start
@@ -83,7 +88,7 @@ def add(replay: Replay, step: Transition, last: Bool[Array, " env"]) -> Replay:
 
 
 def cut(replay: Replay) -> Replay:
-    """End the current episodes where they stand: what comes next does not follow from them."""
+    """Returns the buffer with the current episodes ended: what comes next does not follow from them."""
     head = jnp.where(replay.head > replay.start, replay.head + 1, replay.head)
     return replay._replace(head=head, start=head)
 
@@ -91,7 +96,7 @@ def cut(replay: Replay) -> Replay:
 def sample(
     replay: Replay, key: Key[Array, ""], batch: int, later: str = "final"
 ) -> tuple[Transition, Shaped[Array, "batch obs"]]:
-    """Steps uniform over the ring, and for each a state of its episode: the place is drawn, never stored."""
+    """Returns a batch of steps drawn uniformly, and for each a state of its episode, by `later` (RELABEL_STATES)."""
     rows, count = replay.link.shape
     bits = jax.random.bits(key, (2 + _TRIES, batch))  # one draw serves all: each costs compile time
 

@@ -1,6 +1,6 @@
-"""From options to a configuration: what was left open is decided, what does not go together is refused.
+"""From options to a configuration: decide what was left open, and refuse what does not fit together.
 
-Defaults stand with the option where they always hold, else in the row of the environment or of the method.
+A default that always holds is given with the option, others in the row of the environment or of the method.
 """
 
 import math
@@ -18,13 +18,13 @@ from vgcrl.training.fields import LARGEST, flag
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
-CHOOSING = 0.5  # target entropy where actions are chosen from, of the most there can be
-PICTURES = 100_000  # of observations that are pictures, so many are kept unless told
+CHOOSING = 0.5  # target entropy for discrete actions, relative to the largest possible entropy
+PICTURES = 100_000  # largest default of the replay size if observations are pictures
 Values = dict[str, Any]  # name of an option -> its value
 
 
 def resolve(given: Options) -> Config:
-    """The configuration that options ask for; raises UsageError where they make no sense together."""
+    """Returns the configuration that options ask for; raises UsageError if they do not fit together."""
     always = DEFAULTS | dict(given)
     _check_last_seed(always)
     row, method = find(always["env"]), METHODS[always["method"]]
@@ -71,7 +71,7 @@ def _engine(values: Values, row: EnvRow) -> str:
 
 
 def _env_options(given: Options, usual: Values, env: str, row: EnvRow, engine: str) -> Values:
-    """Options of the environment and the engine, as given, as is usual for the method, or as the row has them."""
+    """Returns the options of the environment and the engine: as given, else the method's default, else the row's."""
     _check_env_options(given, env, row, engine)
     chosen: Values = {}
     for name in row.engines[engine].options:
@@ -85,7 +85,7 @@ def _env_options(given: Options, usual: Values, env: str, row: EnvRow, engine: s
 
 
 def _check_env_options(given: Options, env: str, row: EnvRow, engine: str) -> None:
-    """Options given that this environment, or this engine, does not have."""
+    """Raise UsageError if this environment or engine does not have an option that was given."""
     known = {*GYMNASIUM, *(option for each in (*ENVS.values(), row) for option in each.options)}
     for name in sorted((known & set(given)) - set(row.engines[engine].options)):
         if name in row.options:
@@ -96,19 +96,20 @@ def _check_env_options(given: Options, env: str, row: EnvRow, engine: str) -> No
 
 
 def _without_range(spec: EnvSpec, indices: tuple[int, ...]) -> list[int]:
-    """Dimensions whose range is not known, or a single point."""
+    """Returns the dimensions whose range is not known, or is a single point."""
     return [i for i in indices if not 0 < spec.high[i] - spec.low[i] < math.inf]
 
 
 def _default_features(method: Method, spec: EnvSpec, ranged: bool) -> str:
-    """All that q may see; positions where goals are poses; velocities where goals need a range that is not known."""
+    """Returns the default of `features`: all that q may see; positions if goals are poses; places or velocities if
+    goals need a range and not all have one."""
     known = ranged or not _without_range(spec, spec.features)
     indices = spec.features if known or not method.bounded else spec.place or spec.velocity or spec.features
     return ",".join(map(str, (method.poses and spec.position) or indices))
 
 
 def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec, features: tuple[int, ...]) -> Values:
-    """Of the method in goal environments where goals, which are the features, have a range; those not given."""
+    """Returns the method's defaults in goal environments, but for given options; none if a feature has no range."""
     if not spec.goal or _without_range(spec, features):
         return {}
     pursued = spec._replace(goal=features)
@@ -117,7 +118,7 @@ def _goal_env_defaults(given: Options, method: Method, spec: EnvSpec, features: 
 
 
 def _fitting(usual: Values, given: Options, method: Method) -> Values:
-    """Defaults without those that do not go with what is given, or with the other posteriors of a row made from one."""
+    """Returns the defaults that fit the options given, and the posteriors of a method that was made from another."""
     posterior, unfit = usual.get("posterior"), set()
     if given.get("relabel") == "none":
         unfit |= {"relabel_state", "relabel_fraction"}
@@ -276,7 +277,7 @@ def _check_swept(values: Values) -> None:
 
 
 def _replay(given: Options, values: Values, horizon: int) -> int:
-    """Enough for the episodes under way and one more of each environment, unless told that it is to be less."""
+    """Returns the replay size: room for two episodes of each environment. Raises UsageError if less was given."""
     envs, rows, long = values["envs"], rows_needed(horizon), f"episodes of {horizon} steps"
     if -(-values["replay"] // envs) >= rows:
         return values["replay"]
@@ -295,7 +296,8 @@ def _replay(given: Options, values: Values, horizon: int) -> int:
 
 
 def _evaluate_every(values: Values, native: bool, horizon: int) -> int:
-    """A twentieth of all steps, but at least an iteration; on the host episodes are not cheap."""
+    """Returns the steps between evaluations: a twentieth of all, but at least an iteration, or on the host four times
+    as many as an evaluation takes."""
     collects, _ = schedule(values["envs"], values["updates_per_step"])
     least = collects * values["envs"] if native else 4 * values["evaluate_episodes"] * horizon
     return max(values["steps"] // 20, least)

@@ -1,4 +1,4 @@
-"""A run directory: its lock, its configuration, how far it got."""
+"""A run folder: its lock, its configuration, how far it got."""
 
 import fcntl
 import os
@@ -23,7 +23,10 @@ FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "checkpoints", "e
 
 
 class Run(NamedTuple):
-    """A trained run: its directory, and the record of its last evaluation. `interrupted` before its steps were done."""
+    """A trained run: its folder, its configuration, and the record of its last evaluation.
+
+    `interrupted` is true if it was stopped before its steps were done.
+    """
 
     dir: Path
     config: Config
@@ -32,6 +35,7 @@ class Run(NamedTuple):
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
+        """The records of all evaluations."""
         return read_lines(self.dir / "metrics.jsonl")
 
     def __repr__(self) -> str:
@@ -39,8 +43,7 @@ class Run(NamedTuple):
         return f"Run({str(self.dir)!r}: {self.config.method} on {self.config.env}, {done})"
 
     def history(self) -> Any:
-        """Every number of every evaluation, a row per step and run: a pandas DataFrame, or without pandas a list of
-        dicts.
+        """Returns every number of every evaluation, a row per step and run: a pandas DataFrame, else a list of dicts.
 
         Examples:
             >>> run.history().query("seed == 0").plot("step", "F")
@@ -53,7 +56,7 @@ class Run(NamedTuple):
         return pandas.DataFrame(rows)
 
     def plot(self, metric: str = "F") -> Any:
-        """A metric over environment steps, a line per run, as a matplotlib Figure.
+        """Returns a matplotlib Figure of a metric over environment steps, with a line per run.
 
         Examples:
             >>> run.plot("lgr_z").savefig("lgr_z.png")
@@ -62,7 +65,7 @@ class Run(NamedTuple):
 
 
 def _check_links(folder: Path) -> None:
-    """Of what a run writes; before it is trained, not when it is to be saved."""
+    """Raise UsageError if a file that the run writes is a link: before training, not when it is to be saved."""
     for name in FILES:
         if (folder / name).is_symlink():
             raise UsageError(
@@ -72,7 +75,10 @@ def _check_links(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Generator[Callable[[], None]]:
-    """One process at a time may write a run. Yields a check that its folder is still there and still the same."""
+    """Lock a run folder, so that only one process writes it.
+
+    Yields a function that raises if the folder is gone or was replaced.
+    """
     path = folder / ".lock"
     _check_links(folder)
     with open_to_write(path, append=True) as file:
@@ -93,11 +99,12 @@ def locked(folder: Path) -> Generator[Callable[[], None]]:
 
 
 def _left_by_a_failure(path: Path) -> bool:
-    """What a run leaves that was killed, or whose environment failed, before it had anything to save."""
+    """Returns whether a file is what a run leaves that was killed, or failed, before it saved anything."""
     return path.name in (".lock", ERROR) or leftover_of(path) in FILES
 
 
 def check_free(folder: Path) -> None:
+    """Raise UsageError unless the folder is new, or empty but for what a failure left."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder} is a file; valid: a new or empty directory")
     if folder.exists() and not all(map(_left_by_a_failure, folder.iterdir())):
@@ -112,7 +119,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def write_error(folder: Path, error: Broken) -> str:
-    """The whole traceback of an environment that failed, in the run's folder; where it is, to end a message with."""
+    """Write the traceback of a failed environment to the run folder. Returns the end of a message that says where."""
     if not error.traceback:
         return ""
     atomic_write(folder / ERROR, error.traceback)
@@ -120,7 +127,7 @@ def write_error(folder: Path, error: Broken) -> str:
 
 
 def clear(folder: Path) -> None:
-    """Empty but for the traceback of what failed, so that the same command may be tried again."""
+    """Empty the folder, except for the traceback of a failure, so that the same command can be tried again."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -135,7 +142,7 @@ def write_config(folder: Path, config: Config) -> None:
 
 
 def again(command: str, folder: Path, config: Config) -> str:
-    """A command that reads this run."""
+    """Returns a command that reads this run."""
     return f"vgcrl {command} {shlex.quote(str(folder))}{modules.to_import(config.env, config.plugins)}"
 
 
@@ -144,7 +151,7 @@ def usual_folder(config: Config) -> Path:
 
 
 def fresh_folder(config: Config) -> Path:
-    """The usual folder, with a number where that is taken; made, so that no other run takes it too."""
+    """Create and return the usual folder, with a number if that is taken. Creating it reserves it for this run."""
     base = usual_folder(config)
     folder, i = base, 1
     while True:
@@ -157,6 +164,7 @@ def fresh_folder(config: Config) -> Path:
 
 
 def read_config(folder: Path) -> Config:
+    """Returns the configuration of a run folder."""
     path = folder / "config.json"
     try:
         return Config.from_json(read_small(path).decode())
@@ -172,7 +180,8 @@ def read_config(folder: Path) -> Config:
 
 
 def checked_config(folder: Path, *, examine: bool = False) -> Config:
-    """Of a run that is to go on, or to be examined, which another engine may do: it may have been edited."""
+    """Returns the configuration of a run to go on with, or with `examine` of one to measure, perhaps by another engine.
+    It is checked, since config.json may have been edited."""
     config = read_config(folder)
     modules.check_outside(folder, str(config.env))
     try:
@@ -188,10 +197,11 @@ def checked_config(folder: Path, *, examine: bool = False) -> Config:
 
 
 def steps_done(folder: Path) -> int:
-    """Steps of a run by its last checkpoint, or by its policy where that is all there is."""
+    """Returns the steps of a run at its last checkpoint, or if it has none at its saved policy."""
     saved = checkpoint.saved(folder)
     return int(saved[0].name) if saved else policy_file.step_of(folder)
 
 
 def is_finished(folder: Path) -> bool:
+    """Returns whether a run has been trained for all its steps."""
     return (folder / "config.json").exists() and steps_done(folder) >= read_config(folder).steps

@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM as requests to stop: answered at once, kept soon, and never an exception inside a compiler.
+"""Ctrl-C and SIGTERM as requests to stop: answered at once, carried out soon, and never an exception inside a compiler.
 
-Python runs handlers between two steps of the main thread, so not while it compiles or waits for an environment; and
-what a handler raises may come up inside a callback of JAX, which drops it or crashes. So in a command (`watched`) a
-thread hears of signals instead, and ends the process where the main thread does not. Files are written in one step,
-so nothing that was saved is lost. Where training is called from Python, the process is not ours to end.
+Python runs signal handlers between two steps of the main thread, so not while it compiles or waits for an environment;
+and what a handler raises may come up inside a callback of JAX, which drops it or crashes. So in a command (`watched`) a
+thread receives the signals, and ends the process if the main thread does not. Files are written in one step, so nothing
+that was saved is lost. Where training is called from Python, this module does not end the process.
 """
 
 import os
@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-GRACE = 8.0  # seconds between a request and the end, but for a checkpoint that is being written
+GRACE = 8.0  # seconds from a request to the end of the process, unless a checkpoint is being written
 INTERRUPTED = 130  # exit code
 
 
 class StopRequest:
-    """Whether a run that is being trained has been asked to stop."""
+    """Whether a run in training has been asked to stop."""
 
     def __init__(self, how: str):
-        self.how = how  # to go on
+        self.how = how  # command that goes on with the run
         self.saving = threading.Lock()  # held while a checkpoint is written
         self._asked = threading.Event()
 
@@ -36,18 +36,18 @@ class StopRequest:
 
 
 _training: StopRequest | None = None
-_again = ""  # how to go on, where that is not to resume the run that is being trained
+_again = ""  # how to go on, if not by resuming the run that is being trained
 _watched = False
 
 
 def _say(text: str) -> None:
-    """Past all buffers, which another thread may hold."""
-    encoding = sys.stderr.encoding if sys.stderr else None  # none of what has been put in its place
+    """Write a line to stderr, past all buffers, which another thread may hold."""
+    encoding = sys.stderr.encoding if sys.stderr else None  # None for some replacements of stderr
     os.write(2, f"{text}\n".encode(encoding or "utf-8", "replace"))
 
 
 def request_stop() -> None:
-    """As Ctrl-C would: at the end of a step where a run is being trained, else at once."""
+    """Ask for a stop as Ctrl-C does: at the end of a step if a run is being trained, else by KeyboardInterrupt."""
     if _training is None:
         raise KeyboardInterrupt
     _training.ask()
@@ -62,7 +62,7 @@ def _end(code: int, text: str) -> None:
 
 @contextmanager
 def of_many(how: str) -> Generator[None]:
-    """While several runs are made by one command: `how` it goes on after a stop."""
+    """While a command makes several runs: `how` is what to tell a user about going on after a stop."""
     global _again
     before, _again = _again, how
     try:
@@ -79,7 +79,7 @@ def _give_up(training: StopRequest) -> None:
 
 
 def _hear(number: int) -> None:
-    """The first request of a run is kept within GRACE; any other ends the process."""
+    """Answer a signal: the first request to a run is carried out within GRACE seconds; any other ends the process."""
     training = _training
     if training is None:
         _end(128 + number, "interrupted")
@@ -100,14 +100,14 @@ def _listen(pipe: int) -> None:
 
 @contextmanager
 def watched() -> Generator[None]:
-    """For a whole command, in the main thread. Afterwards signals end the process, as they do before."""
+    """Receive signals in a thread during a command, in the main thread. Afterwards they end the process, as before."""
     global _watched
     heard, written = os.pipe()
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)
     threading.Thread(target=_listen, args=(heard,), daemon=True).start()
     for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as in the background
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored signals stay so, as in the background
             signal.signal(number, lambda *_: None)
     _watched = True
     try:
@@ -122,7 +122,7 @@ def watched() -> Generator[None]:
 
 @contextmanager
 def stop_requests(how: str = "") -> Generator[StopRequest]:
-    """While a run is trained, signals ask for a stop at the end of a step; a second Ctrl-C is not held back."""
+    """During training, turn signals into requests to stop at the end of a step; a second Ctrl-C interrupts at once."""
     global _training
     training = StopRequest(how)
     if threading.current_thread() is not threading.main_thread():

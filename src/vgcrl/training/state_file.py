@@ -1,6 +1,6 @@
-"""A state, or a part of it, as one safetensors file: its arrays, and in its header layout, counters and configuration.
+"""A state, or a part of it, as one safetensors file: its arrays, with layout, counters and configuration in the header.
 
-Nothing that is read runs code. A file that is not as it was written is `Damaged`, whatever is wrong with it.
+Reading it never runs code. A file that is not as it was written raises `Damaged`, whatever is wrong with it.
 """
 
 import json
@@ -20,18 +20,18 @@ from vgcrl.files import open_to_read
 from vgcrl.objective.types import PRNG
 
 COUNTERS = {"step": int, "iteration": int, "wall": float}
-HEADER = 2**24  # bytes, at most
-# What may be changed in config.json after a run has begun, since it changes nothing that was learned.
+HEADER = 2**24  # most bytes of a header
+# Options that may be changed in config.json after a run has begun, since they change nothing that was learned.
 ADJUSTABLE = ("steps", "engine", "workers", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SafetensorError)
 
 
 class Damaged(Exception):
-    """A file that is not what was written."""
+    """Raised if a file is not as it was written."""
 
 
 class OtherLayout(UsageError):
-    """Written by another version."""
+    """Raised if a file was written by a version with another layout."""
 
 
 def _is_key(x: Any) -> bool:
@@ -43,7 +43,7 @@ def _named(tree: Any) -> dict[str, Any]:
 
 
 def _kinds(template: Any) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and type on disk of every array of a state."""
+    """Returns shape and type on disk of every array of a state, by its path in the state."""
     named = _named(template).items()
     return {
         k: ((*x.shape, 2), np.dtype(np.uint32)) if _is_key(x) else (tuple(x.shape), np.dtype(x.dtype)) for k, x in named
@@ -51,18 +51,18 @@ def _kinds(template: Any) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 
 def size_of(template: Any) -> int:
-    """Bytes of a state with the shapes of `template`."""
+    """Returns the bytes of a state with the shapes of `template`."""
     return sum(math.prod(shape) * kind.itemsize for shape, kind in _kinds(template).values())
 
 
 def to_arrays(state: Any) -> dict[str, np.ndarray]:
-    """Every array of a state, by its place in it."""
+    """Returns every array of a state, by its path in the state."""
     raw = {k: np.asarray(jax.random.key_data(x) if _is_key(x) else x) for k, x in _named(state).items()}
     return {k: np.ascontiguousarray(x) for k, x in raw.items()}
 
 
 def from_arrays(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any:
-    """The state that `to_arrays` was given; `template` has the shapes and types to expect."""
+    """Returns the state that `to_arrays` was given; `template` has its structure, shapes and types."""
 
     def leaf(name: str, like: Any) -> Any:
         x = jax.numpy.asarray(arrays[name])
@@ -79,7 +79,7 @@ def from_arrays(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any
 
 
 def header_of(layout: int, step: int, counters: dict[str, Any], config: str) -> dict[str, str]:
-    """`config` is the text of config.json."""
+    """Returns the header of a file; `config` is the text of config.json."""
     return {"layout": str(layout), "counters": json.dumps({"step": step, **counters}), "config": config}
 
 
@@ -102,13 +102,13 @@ def _read_header(file: Path, opened: Any, layout: int) -> tuple[dict[str, Any], 
 
 
 def read_header(file: Path, layout: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Counters, and the configuration they were written with."""
+    """Returns the counters in a file, and the configuration with which it was written."""
     with safe_open(file, "numpy") as opened:
         return _read_header(file, opened, layout)
 
 
 def read_arrays(file: Path, layout: int) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]]:
-    """Arrays, counters and configuration."""
+    """Returns the arrays and counters in a file, and the configuration with which it was written."""
     with safe_open(file, "numpy") as opened:
         counters, config = _read_header(file, opened, layout)
         return {name: opened.get_tensor(name) for name in opened.keys()}, counters, config  # noqa: SIM118
@@ -116,7 +116,7 @@ def read_arrays(file: Path, layout: int) -> tuple[dict[str, np.ndarray], dict[st
 
 @contextmanager
 def soundly(file: Path) -> Generator[None]:
-    """However a file is not as it was written, it is one kind of error; one of another version is not that."""
+    """Turn any error in reading a file into Damaged; OtherLayout stays as it is."""
     try:
         yield
     except OtherLayout:
@@ -126,7 +126,7 @@ def soundly(file: Path) -> Generator[None]:
 
 
 def check_size(file: Path, most: int) -> None:
-    """Before anything of it is read."""
+    """Raise Damaged if a file is larger than `most` bytes and a header, before any of it is read."""
     with open_to_read(file) as opened:
         size = os.fstat(opened.fileno()).st_size
     if size > most + HEADER:
@@ -134,7 +134,7 @@ def check_size(file: Path, most: int) -> None:
 
 
 def check_config(file: Path, written: dict[str, Any], now: str, warn: Callable[[str], None]) -> None:
-    """Refuse a configuration that was edited; tell what may be."""
+    """Raise UsageError if config.json has changed since the file was written; `warn` of ADJUSTABLE changes."""
     after = json.loads(now)
     changed = [k for k in after if k in written and after[k] != written[k]]
     for name in changed:

@@ -1,4 +1,4 @@
-"""What one evaluation says: a row per run, and mean and interval over the seeds of each setting."""
+"""The record of one evaluation: a row per run, and mean and interval over the seeds of each setting."""
 
 import platform
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ SUMMARISED = ("F", "log_q", "lgr_z", "lgr_z_steps", "lgr_s", *MOVING, *PLACES, *
 
 
 def measurable(spec: EnvSpec) -> tuple[str, ...]:
-    """Of SUMMARISED what an environment has; the rest stays null."""
+    """Returns the metrics in SUMMARISED that an environment has; the others are null."""
     without = (*(() if spec.velocity else MOVING), *(() if spec.place else PLACES), *(() if spec.goal else OWN_SUCCESS))
     return tuple(name for name in SUMMARISED if name not in without)
 
@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
 
 
 def _places(out: dict[str, Any]) -> list[dict[str, float]]:
-    """Of every run, where its bodies went; takes the paths out of `out`. Nothing where places are not known."""
+    """Remove the paths from `out`, and return coverage and arrivals of every run; nothing if places are not known."""
     if "path" not in out:
         return []
     paths, asked = out.pop("path"), out.pop("asked")
@@ -48,7 +48,8 @@ def _places(out: dict[str, Any]) -> list[dict[str, float]]:
 
 
 def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
-    """Per run, and over the seeds of each setting."""
+    """Returns the record of an evaluation from `out`, its metrics (run, ...): a row per run, and mean and 95 % interval
+    over the seeds of each setting."""
     config = program.config
     seeds = range(config.seed, config.seed + config.seeds)
     rows, paths = [], _places(out)
@@ -75,7 +76,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
 
     record = {"seeds": rows, **over(rows)}
     if config.swept:
-        record["ci95"] = dict.fromkeys(SUMMARISED)  # runs of different settings are no sample
+        record["ci95"] = dict.fromkeys(SUMMARISED)  # runs of different settings are not one sample
         groups = [rows[i : i + config.seeds] for i in range(0, len(rows), config.seeds)]
         record["settings"] = [{**{k: g[0][k] for k in config.swept}, **over(g)} for g in groups]
     return record

@@ -39,11 +39,12 @@ from vgcrl.training.run_folder import (
     write_error,
 )
 
-LONG, LONG_ON_HOST = 10_000, 1_000  # random steps that are worth a word
+LONG, LONG_ON_HOST = 10_000, 1_000  # random steps that are reported
 START: dict[str, Any] = {"iteration": 0, "step": 0, "wall": 0.0}
 
 
 def _check_start(program: Program, runs: RunState) -> None:
+    """Raise UsageError if a first observation is not finite."""
     wrong = np.argwhere(~np.isfinite(np.asarray(runs.scene.obs)).all(axis=-1))
     for run, env in wrong[:1]:
         seed = program.config.seed + run % program.config.seeds
@@ -52,7 +53,7 @@ def _check_start(program: Program, runs: RunState) -> None:
 
 
 def _note_idle(program: Program, display: Display) -> None:
-    """Where training would end before it begins to learn."""
+    """Report it if training would end before learning begins."""
     config, size = program.config, program.steps_per_iteration
     name, least = max((("random_steps", config.random_steps), ("batch", config.batch)), key=itemgetter(1))
     last = (-(-config.steps // size) - 1) * size
@@ -61,27 +62,27 @@ def _note_idle(program: Program, display: Display) -> None:
 
 
 def _note_collecting(config: Config, display: Display) -> None:
-    """What happens before anything is learned, where that takes a while."""
+    """Report how many random steps come before learning, if they take a while."""
     if config.random_steps >= (LONG if config.native else LONG_ON_HOST):
         display.note(f"compiling, then collecting {config.random_steps:,} random steps before learning")
 
 
 def _memory() -> int:
-    """Bytes that the devices together have, as far as they tell."""
+    """Returns the memory of all devices together, in bytes; that of the machine, if devices do not tell."""
     devices = jax.local_devices()
     told = [int((device.memory_stats() or {}).get("bytes_limit", 0)) for device in devices]
     return sum(told) if all(told) else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _least_memory(program: Program) -> int:
-    """Bytes of the observations in replay and of one network, of all runs."""
+    """Returns the bytes that all runs need at least: for the observations in replay, and one network each."""
     config, width = program.config, program.spec.obs_dim
     weights = sum(a * b for a, b in pairwise((width, *config.hidden)))
     return config.runs * ((1 if program.spec.pixels else 4) * config.replay * width + 4 * weights)
 
 
 def _check_memory(program: Program) -> None:
-    """Before the compiler is asked for more than there is, where it would abort."""
+    """Raise UsageError if the runs do not fit into memory, before the compiler aborts for that reason."""
     needed, there = _least_memory(program), _memory()
     if needed > there:
         raise UsageError(
@@ -102,7 +103,7 @@ def _new_folder(config: Config, folder: Path | None) -> Path:
 
 @contextmanager
 def _full_disk(folder: Path, config: Config, check_folder: Callable[[], None]) -> Generator[None]:
-    """A file of the run that cannot be written ends it, and what was saved remains, if the folder does."""
+    """Turn an error in writing a file of the run into UsageError; what was saved remains."""
     try:
         yield
     except OSError as error:
@@ -115,7 +116,10 @@ def _full_disk(folder: Path, config: Config, check_folder: Callable[[], None]) -
 
 @contextmanager
 def _failures(folder: Path) -> Generator[None]:
-    """An environment that fails leaves its traceback, and what was saved; where that is nothing, nothing else."""
+    """Turn the failure of an environment into UsageError; what was saved remains, and its traceback.
+
+    If nothing was saved, the folder is cleared of all but the traceback.
+    """
     try:
         yield
     except Broken as error:
@@ -134,7 +138,7 @@ def start(
     evaluated: Evaluated = NOBODY,
     callback: Callback = NEVER,
 ) -> Run:
-    """Train a new run, in a fresh folder unless told. Everything is checked before anything is written."""
+    """Train a new run, by default in a new folder. Everything is checked before anything is written."""
     config = resolve(given)
     if folder is not None:
         check_free(folder)
@@ -161,27 +165,28 @@ def start(
 
 
 def _on_host(config: Config) -> int:
-    """Environments that a checkpoint has beside the state."""
+    """Returns the number of environments that a checkpoint contains beside the state."""
     return 0 if config.native else config.envs * config.runs
 
 
 def _note_lost(folder: Path, config: Config, runs: RunState, warn: Callable[[str], None]) -> None:
-    """Runs that had diverged when they were saved; the others serve."""
+    """Report the runs that had diverged when they were saved; the others can be used."""
     for r in np.flatnonzero(diverged(runs)):
         warn(f"{folder}: {config.named_run(int(r))} has diverged: its weights are no finite numbers")
 
 
 def restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """A run to be examined; what had diverged in it is told."""
+    """Returns program, runs and counters of a saved run, for use without training. Diverged runs are reported."""
     program, runs, counters = _restore(folder, warn)
     _note_lost(folder, program.config, runs, warn)
     return program, runs, counters
 
 
 def _restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunState, dict[str, Any]]:
-    """By its policy where that is as new as its checkpoints, since it is small; else by the newest sound one.
+    """Returns program, runs and counters from the policy file, if it is as new as the checkpoints, else from those.
 
-    One that is examined by another engine than trained it is always read from its policy, as of its last evaluation.
+    If another engine than the training's measures the run, it is always read from its policy file, as of the last
+    evaluation.
     """
     config = checked_config(folder, examine=True)
     program, trained, step = compile_config(config), read_config(folder), 0
@@ -210,7 +215,7 @@ def _restore(folder: Path, warn: Callable[[str], None]) -> tuple[Program, RunSta
 def _go_on(
     folder: Path, program: Program, written: str, steps: int | None, display: Display
 ) -> tuple[RunState, dict[str, Any]]:
-    """The state to resume from: that of the newest sound checkpoint, or the start where nothing was saved yet.
+    """Returns state and counters to resume from: the newest sound checkpoint, or the start if nothing was saved.
 
     `written` is the text of config.json, before `steps` were asked for.
     """
@@ -237,7 +242,7 @@ def _go_on(
 
 
 def _note_gap(program: Program, folder: Path, step: int, display: Display) -> None:
-    """Evaluations before the checkpoint that are not on file: lines were lost, or evaluations are more frequent now."""
+    """Report evaluations missing before the checkpoint: lines were lost, or evaluations are more frequent now."""
     last, often = last_step(folder / "metrics.jsonl"), -(-program.config.evaluate_every // program.steps_per_iteration)
     if step and (last < 0 or last + often * program.steps_per_iteration <= step):
         why = "lines were lost, or evaluations are more frequent now"
@@ -252,7 +257,7 @@ def resume(
     evaluated: Evaluated = NOBODY,
     callback: Callback = NEVER,
 ) -> Run:
-    """Go on to the steps first asked for, or to `steps` in all."""
+    """Go on with a run to the steps first asked for, or to `steps` in all."""
     config = checked_config(folder)
     written = config.to_json()
     if steps is not None:
@@ -268,7 +273,7 @@ def resume(
         truncate_lines(folder / "metrics.jsonl", counters["step"], config.runs)
         _note_gap(program, folder, counters["step"], display)
         make_folder(folder / "events")
-        write_config(folder, config)  # once nothing is left to be refused
+        write_config(folder, config)  # when nothing can be refused any more
         if counters["step"] >= config.steps:
             display.note(f"{folder} has the {counters['step']:,} steps that were asked for; --steps N trains on")
         with _failures(folder):

@@ -1,1 +1,1 @@
-"""What works on trained runs: the Python API, evaluation, experts."""
+"""Use of trained runs: the Python API, evaluation, experts."""

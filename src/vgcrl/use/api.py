@@ -21,7 +21,7 @@ from vgcrl.use.policy import Policy, policy_of
 
 @spelled_out
 def make(env: Any = "pointmass", *, env_kwargs: dict[str, Any] | None = None, **options: Unpack[TrainOptions]) -> Any:
-    """One of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment.
+    """Returns one of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment.
 
     Examples:
         >>> env = vgcrl.make("windy-pointmass", dims=2, wind=(40, 0))
@@ -59,15 +59,15 @@ def train(
         env: a name of `vgcrl list envs`, any Gymnasium id, a class, a function that makes one, or what gymnasium.make
             returned.
         env_kwargs: arguments of that environment.
-        steps: environment steps of each run; unless told as the environment has it.
-        seeds: how many runs, trained together; 3 unless told.
-        out: the folder, which must be new or empty; unless told runs/METHOD-ENV.
-        quiet: show no progress; what needs attention is still told.
-        callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); what returns True stops
-            training there, saved, and `resume` goes on.
-        stop_when: stops in the same way, e.g. "lgr_z>=0.95".
+        steps: environment steps of each run; the default depends on the environment.
+        seeds: how many runs, trained together; by default 3.
+        out: the folder, which must be new or empty; by default runs/METHOD-ENV.
+        quiet: show no progress; what needs attention is still shown.
+        callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); if it returns True,
+            training stops there and is saved, and `resume` goes on.
+        stop_when: a bound on a metric, which stops in the same way, e.g. "lgr_z>=0.95".
         wandb: a project of Weights & Biases to log to as well.
-        options: those of `vgcrl train`, with underscores. Knobs take a number or several, one run each.
+        options: those of `vgcrl train`, with underscores. A knob takes one number, or several with a run for each.
 
     Examples:
         >>> run = vgcrl.train("gcrl", env="pointmass", steps=50_000, seeds=2, relabel="her")
@@ -88,9 +88,9 @@ def resume(
     stop_when: str | None = None,
     wandb: str | None = None,
 ) -> Run:
-    """Go on with a run where it stopped or was killed, to the steps first asked for or to `steps` in all.
+    """Go on with a run that was stopped or killed, to the steps first asked for or to `steps` in all.
 
-    callback, stop_when and wandb are those of `train`; at Weights & Biases it is a run of its own.
+    callback, stop_when and wandb are those of `train`; Weights & Biases shows it as a new run.
 
     Examples:
         >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
@@ -104,13 +104,13 @@ def resume(
 def evaluate(
     run: str | Path, *, episodes: int | None = None, targets: Any = None, noise: bool = False
 ) -> dict[str, Any]:
-    """Measure a run, in the same episodes at every call: what `vgcrl evaluate --json` prints, as a dict.
+    """Measure a run, in the same episodes at every call. Returns what `vgcrl evaluate --json` prints, as a dict.
 
     Args:
-        run: its folder.
-        episodes: of each run; unless told, as many as its own evaluations had.
-        targets: states for LGR(s), rows of observations, or a file of them.
-        noise: act with the noise of training, not by the mode of the policy.
+        run: the run folder.
+        episodes: how many episodes of each run; by default as many as its own evaluations had.
+        targets: target states for LGR(s): rows of observations, or a file of them.
+        noise: act by samples of the policy, as in training, instead of by its mode.
 
     Examples:
         >>> vgcrl.evaluate("runs/gcrl-pointmass", episodes=200)["mean"]["lgr_s"]
@@ -125,11 +125,11 @@ def _say(text: str) -> None:
 
 
 def load(run: str | Path, seed: int | None = None, setting: int | None = None) -> Policy:
-    """The policy of one seed of a run directory (the first unless told). Where several settings were trained together,
-    `setting` says which, counted from 0.
+    """Returns the policy of one seed of a run folder, by default the first.
 
-    `run` may also be the name of a policy that comes with the package: see `vgcrl list policies`. An environment of
-    your own that is not installed is not imported because the run names it: import its module first.
+    If several settings were trained together, `setting` chooses one, counted from 0. `run` may also be the name of a
+    policy that ships with the package: see `vgcrl list policies`. If the run has an environment of your own that is not
+    installed, import its module first: `load` does not.
 
     Examples:
         >>> policy = vgcrl.load("runs/gcrl-pointmass", seed=1)

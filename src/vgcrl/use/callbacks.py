@@ -1,4 +1,4 @@
-"""What can be asked of every evaluation: a function of one's own, to stop on a metric, to log elsewhere too."""
+"""What happens at every evaluation: a callback of one's own, a stop at a bound, a log elsewhere."""
 
 import math
 import re
@@ -19,7 +19,7 @@ BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
 
 
 def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
-    """A callback of `train` that stops when the mean of a metric over seeds reaches a bound, after step 0.
+    """Returns a callback of `train` that stops when the mean of a metric over seeds reaches a bound, after step 0.
 
     Examples:
         >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
@@ -41,7 +41,7 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
 
 
 def stop_at(text: str, known: Sequence[str] = SUMMARISED) -> Callback:
-    """`stop_when` from `METRIC>=X` or `METRIC<=X`, as --stop-when has it; `known` are the metrics there are."""
+    """Returns the callback of `stop_when` for METRIC>=X or METRIC<=X, as in --stop-when; `known` are valid metrics."""
     found = BOUND.fullmatch(str(text))
     valid = "METRIC>=X or METRIC<=X, e.g. --stop-when 'lgr_z>=0.95'"
     if not found:
@@ -58,8 +58,10 @@ def stop_at(text: str, known: Sequence[str] = SUMMARISED) -> Callback:
 
 
 class Watch:
-    """All that is asked of a run's evaluations, called at each with a record of its own; `stopped` once one of them has
-    said so."""
+    """All callbacks of a run, each called at every evaluation with its own copy of the record.
+
+    `stopped` becomes true when one of them returns True.
+    """
 
     def __init__(self, *callbacks: Callback):
         self._callbacks = callbacks
@@ -74,7 +76,7 @@ class Watch:
 def watching(
     config: Callable[[], Config], *, callback: Callback | None = None, stop: str | None = None, wandb: str | None = None
 ) -> Generator[Watch]:
-    """What the options --stop-when and --wandb, and a callback from Python, ask for, while a run is trained."""
+    """Yield the callbacks of a run in training: that of the user, and those for --stop-when and --wandb."""
     if callback is not None and not callable(callback):
         raise UsageError(f"callback is a {type(callback).__name__}; valid: a function of an evaluation's record")
     bound = None if stop is None else stop_at(stop, measurable(config().specification))

@@ -30,28 +30,28 @@ from vgcrl.use.policy import Policy, policy_of
 
 
 class TrainingState(NamedTuple):
-    """All runs, a pytree with the runs first in every array, and the iterations that they have been trained for."""
+    """The state of all runs, a pytree with the runs as first axis of every array, and the iterations trained."""
 
     runs: RunState
     iteration: int
 
 
 def _form(runs: RunState) -> tuple[Any, list[tuple[int, ...]]]:
-    """Structure and shapes."""
+    """Returns structure and shapes of the runs."""
     leaves, structure = jax.tree.flatten(runs)
     return structure, [x.shape for x in leaves]
 
 
 class CompiledTraining:
-    """What `vgcrl.compile` returns. It writes no file and handles no signal.
+    """What `vgcrl.compile` returns: training step by step. It writes no file and handles no signal.
 
-    `advance` takes its state over: only the one that it returns can be used from then on.
+    `advance` consumes the state that it is given: afterwards only the state that it returns can be used.
     """
 
     def __init__(self, config: Config):
         self.config, self._program = config, compile_config(config)
         self._latest: Callable[[], Any] = lambda: None
-        self._newest: TrainingState | None = None  # where the environments on the host are, if they are there
+        self._newest: TrainingState | None = None  # the state that environments on the host are in, if there are any
 
     @cached_property
     def _own_form(self) -> Any:
@@ -63,11 +63,11 @@ class CompiledTraining:
         return self._program.steps_per_iteration
 
     def init(self) -> TrainingState:
-        """Every run before its first step."""
+        """Returns all runs before their first step."""
         return self._remember(TrainingState(self._program.init(), 0))
 
     def advance(self, state: TrainingState, n: int = 1) -> TrainingState:
-        """The state after n more iterations; asynchronous where the environment is compiled too."""
+        """Returns the state after n more iterations; asynchronous for native environments."""
         self._check(state)
         most = LARGEST // self.steps_per_iteration - state.iteration
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or not 1 <= n <= most:
@@ -81,10 +81,11 @@ class CompiledTraining:
         return self._remember(TrainingState(runs, state.iteration + int(n)))
 
     def evaluate(self, state: TrainingState, targets: Any = None, episodes: int | None = None) -> dict[str, Any]:
-        """Metrics per run ("seeds") with their "mean" and "ci95", as evaluations in training have them.
+        """Returns metrics per run ("seeds") with their "mean" and "ci95", as evaluations in training do.
 
-        `targets` (target, observation) are states for LGR(s); without them those that come with the package for a
-        robot, at most as many as episodes, else the environment's own starts.
+        `targets` (target, observation) are target states for LGR(s). By default they are those that ship with the
+        package for a robot, at most as many as episodes, else those of the environment itself: its own goals, or its
+        start states.
         """
         check_episodes(episodes)
         self._check(state)
@@ -99,13 +100,15 @@ class CompiledTraining:
         return summarise(self._program, out)
 
     def policy(self, state: TrainingState, seed: int | None = None, setting: int | None = None) -> Policy:
-        """The policy of one seed (the first unless told) to act with, of the setting told where several are trained,
-        counted from 0; it stays as it is when training goes on."""
+        """Returns the policy of one seed, by default the first; it does not change when training goes on.
+
+        If several settings are trained together, `setting` chooses one, counted from 0.
+        """
         self._check(state)
         return policy_of(self._program, state.runs, seed, setting)
 
     def _check(self, state: TrainingState) -> None:
-        """The usual case, the state that was returned last, is known by one of its arrays."""
+        """Raise ValueError unless the state is one of this program; the latest is recognised by one of its arrays."""
         if (
             not isinstance(state, TrainingState)
             or not isinstance(state.runs, RunState)
@@ -129,7 +132,7 @@ def compile(
     seeds: int | None = None,
     **options: Unpack[TrainOptions],
 ) -> CompiledTraining:
-    """`method` with the options of `vgcrl.train`, ready to be trained step by step; nothing is written.
+    """Returns a training of `method`, with the options of `vgcrl.train`, to be run step by step; nothing is written.
 
     Examples:
         >>> program = vgcrl.compile("diayn", env="pointmass", seeds=2)

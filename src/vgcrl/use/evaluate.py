@@ -1,4 +1,4 @@
-"""A saved run measured again: more episodes, or a user's own target states."""
+"""Measure a saved run again: in more episodes, or on a user's own target states."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ from vgcrl.training.trainer import restore
 
 
 def check_episodes(episodes: int | None) -> None:
+    """Raise UsageError unless the number of episodes is valid."""
     if episodes is not None and (not isinstance(episodes, (int, np.integer)) or not 1 <= episodes <= EPISODES):
         raise UsageError(f"--episodes {episodes!r} is not valid; valid: a whole number from 1 to {EPISODES}")
 
@@ -26,8 +27,8 @@ def evaluate_run(
     warn: Callable[[str], None],
     noise: bool = False,
 ) -> dict[str, Any]:
-    """Targets as given, rows of observations or a file of them, else those shipped for the environment, else its own
-    starts; with noise as in training."""
+    """Returns the metrics of a saved run. Target states are the given rows of observations or a file of them, else
+    those that ship for the environment, else its own; with `noise` actions are samples of the policy."""
     check_episodes(episodes)
     if not isinstance(noise, (bool, np.bool_)):
         raise UsageError(f"--noise {noise!r} is not valid; valid: True or False")

@@ -1,8 +1,8 @@
 """Velocity-tracking experts: GCRL itself, with velocities as goals and Huber's loss as −log q.
 
-One policy per seed serves all target velocities. For each target the episode that kept closest to it is its expert,
-whichever seed, evaluation and velocity asked for it came from; one that stays on its feet is closer than any that
-falls. States are taken from the second half of that episode.
+One policy per seed serves all target velocities. The expert of a target is the episode that kept closest to it, of any
+seed, evaluation and requested velocity; an episode that stays on its feet is better than any that falls. States are
+taken from the second half of that episode.
 """
 
 import dataclasses
@@ -33,18 +33,18 @@ from vgcrl.training.resolve import resolve
 from vgcrl.use.policies import folder_of
 from vgcrl.version import VERSION
 
-SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # of the paper, per axis
-REQUESTS, TURNED = 41, 13  # velocities asked of a policy that is there, per axis; where only speeds have to be right
-STATES = 6  # of each expert
-Turn = Callable[[np.ndarray, float], np.ndarray]  # observations as they are where all is turned by an angle
-FIXED = ("method", "features", "posterior", "goal_dim")  # of an expert; the rest is as in any run
+SPEEDS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # target speeds of the paper, per axis, in m/s
+REQUESTS, TURNED = 41, 13  # velocities requested of a trained policy, per axis; the second if only speeds must be right
+STATES = 6  # number of states of each expert
+Turn = Callable[[np.ndarray, float], np.ndarray]  # (observations, angle) -> observations of the rotated scene
+FIXED = ("method", "features", "posterior", "goal_dim")  # options that experts do not leave open
 EXPERT = Options(  # sigma is the scale of the loss, in m/s
     "gcrl", features="velocity", posterior="state-huber", sigma=0.2, evaluate_episodes=10
 )
 
 
 def configuration(given: Options) -> Config:
-    """Eight evaluations, unless told."""
+    """Returns the configuration of experts; by default it has eight evaluations."""
     config = resolve(given)
     if "evaluate_every" not in given:
         config = dataclasses.replace(config, evaluate_every=-(-config.steps // 8))
@@ -57,7 +57,7 @@ def configuration(given: Options) -> Config:
 
 
 def command(config: Config) -> str:
-    """The command that asks for a configuration: what is not as it would be anyway."""
+    """Returns the command that asks for a configuration, without options that have their default."""
     usual = configuration(EXPERT | {"env": config.env, "steps": config.steps})
     names = [name for name in FIELDS if name not in FIXED]
     asked = {k: getattr(config, k) for k in names if k in ("env", "steps") or getattr(config, k) != getattr(usual, k)}
@@ -72,12 +72,15 @@ def _ranges(config: Config) -> list[tuple[float, float]]:
 def choose(
     path: np.ndarray, targets: np.ndarray, spec: EnvSpec, step: int, facts: dict[str, Any], turn: Turn | None = None
 ) -> Experts:
-    """From (seed, step, episode, observation): for each target states of the episode that kept closest to it. With
-    `turn` an episode is turned to where its target lies, so that only its speed has to be right."""
+    """Returns experts from observations (seed, step, episode, observation).
+
+    For each target they are states of the episode that kept closest to it. With `turn` an episode is rotated towards
+    its target, so that only its speed has to be right.
+    """
     settled, low, high = path[:, path.shape[1] // 2 :], *spec.height
-    episodes = np.moveaxis(settled, 1, 2).reshape(-1, settled.shape[1], settled.shape[-1])  # of all seeds
+    episodes = np.moveaxis(settled, 1, 2).reshape(-1, settled.shape[1], settled.shape[-1])  # episodes of all seeds
     achieved = episodes[..., list(spec.velocity)].mean(axis=1)
-    height = episodes[..., len(spec.place)]  # the first number that is no place
+    height = episodes[..., len(spec.place)]  # the first dimension after the place
     fell = np.any((height < low) | (height > high), axis=1)
     if turn:
         errors = np.abs(np.linalg.norm(achieved, axis=-1) - np.linalg.norm(targets, axis=-1)[:, None])
@@ -97,12 +100,12 @@ def choose(
 
 
 def closer(old: Experts, new: Experts) -> np.ndarray:
-    """Which targets the new recording missed by less."""
+    """Returns for which targets the new recording is better: it stays on its feet, or misses the target by less."""
     return np.where(old.fell == new.fell, new.error < old.error, old.fell)
 
 
 def merged(old: Experts, new: Experts, take: np.ndarray) -> Experts:
-    """The new recording's for those targets, the old one's for the others; the facts of the new one."""
+    """Returns the new experts for the targets in `take`, else the old ones; the facts are those of the new ones."""
 
     def either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         chosen = np.where(take[:, None], b.reshape(len(take), -1), a.reshape(len(take), -1))
@@ -112,12 +115,12 @@ def merged(old: Experts, new: Experts, take: np.ndarray) -> Experts:
 
 
 def grid(speeds: Iterable[float], spec: EnvSpec) -> np.ndarray:
-    """Those speeds along every axis, as velocities."""
+    """Returns the velocities that have one of these speeds along every axis."""
     return np.array(list(itertools.product(speeds, repeat=len(spec.velocity))), np.float32)
 
 
 def requests(goals: Box, each: int) -> np.ndarray:
-    """Velocities to ask for, so many along each axis, half as far again as those that were trained for."""
+    """Returns velocities to request, `each` along every axis, over one and a half times the range that was trained."""
     axes = [
         np.linspace((low + high) / 2 - 0.75 * (high - low), (low + high) / 2 + 0.75 * (high - low), each)
         for low, high in zip(goals.low, goals.high, strict=True)
@@ -126,6 +129,7 @@ def requests(goals: Box, each: int) -> np.ndarray:
 
 
 def common_facts(config: Config, command: str, step: int) -> dict[str, Any]:
+    """Returns the facts that are stored with experts."""
     return {
         "command": command,
         "env": config.env,
@@ -139,12 +143,12 @@ def common_facts(config: Config, command: str, step: int) -> dict[str, Any]:
 
 
 def to_the_end(config: Config) -> Program:
-    """The same program, but who falls stays down: a path is of one episode, without fresh starts in it."""
+    """Returns the program without early termination, so that each path is of one episode, without resets in it."""
     return compile_config(dataclasses.replace(config, terminate=False) if config.terminate else config)
 
 
 class Keeper:
-    """Called at every evaluation: writes the best states so far to a file of targets."""
+    """Called at every evaluation: writes the best states so far to a file of target states."""
 
     def __init__(self, config: Config, out: Path, best: Experts | None):
         self.config, self.out, self.best, self.program = config, out, best, to_the_end(config)
@@ -169,7 +173,7 @@ def _check_horizon(config: Config) -> None:
 
 
 def kept(out: Path, config: Config) -> Experts | None:
-    """What an earlier call has left of the same experts."""
+    """Returns the experts that an earlier call of the same command left in a file, or None."""
     try:
         found = read(out)
     except UNREADABLE:
@@ -178,7 +182,7 @@ def kept(out: Path, config: Config) -> Experts | None:
 
 
 def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | None:
-    """Trains what is missing beside `out`, which has the best so far; None where the user stopped it."""
+    """Train experts in a folder beside `out`, which has the best so far. Returns them, or None if it was stopped."""
     config = configuration(given)
     _check_out(out)
     _check_horizon(config)
@@ -215,7 +219,7 @@ def _velocity_policy(name: str, env: str, say: Callable[[str], None]) -> tuple[P
 
 
 def _experts_of(out: Path, env: str, targets: np.ndarray) -> Experts:
-    """Those that a file has."""
+    """Returns the experts in a file; raises UsageError if they are not of this environment and these targets."""
     valid = f"a new file, or one of `vgcrl experts --env {env}`"
     try:
         found = read(out)
@@ -237,10 +241,11 @@ def _turn_of(program: Program) -> Turn:
 
 
 def recorded(policy: str, env: str, out: Path, say: Callable[[str], None], turn: bool = False) -> Experts:
-    """From a policy that is there: asked for many velocities, since one may keep a velocity when asked for another.
+    """Record experts from a trained policy, and write them to `out`.
 
-    In a file that is there it replaces only the experts that missed their target. With `turn` an expert may have begun
-    facing another way than episodes do: where it goes.
+    Many velocities are requested, since the policy may keep one velocity when asked for another. If the file exists,
+    only experts in it that missed their target are replaced. With `turn` episodes are rotated towards their target, so
+    an expert may start facing another way than episodes do.
     """
     _check_out(out)
     program, runs, step = _velocity_policy(policy, env, say)

@@ -1,4 +1,4 @@
-"""Options as Python gives them: one declaration for editors, and the reading of what was given."""
+"""Options as Python takes them: their declaration for editors, and their conversion to those of the command line."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class TrainOptions(TypedDict, total=False):
     """Options of `vgcrl train` beside method, env, steps and seeds; a test holds them to `training.config.Config`.
 
-    What several values separated by commas are on the command line is a number or a sequence here.
+    An option that takes several values, separated by commas on the command line, takes a number or a sequence here.
     """
 
     seed: int
@@ -74,9 +74,9 @@ class TrainOptions(TypedDict, total=False):
 
 
 def spelled_out(function: Function) -> Function:
-    """With every option in the signature that `help`, notebooks and editors show, in place of `**options`.
+    """Returns the function with all options in its signature, as `help` and editors show it, not `**options`.
 
-    An option that stands as None depends on method and environment.
+    An option whose default is None there depends on method and environment.
     """
     signature = inspect.signature(function)
     own_parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -90,11 +90,11 @@ def spelled_out(function: Function) -> Function:
 
 
 def to_options(values: dict[str, Any]) -> Options:
-    """Numbers of NumPy, whole numbers for others, lists, and single values for options that take several, as options
-    have them.
+    """Returns the options that Python values stand for.
 
-    An environment may be an object, and its arguments a dict `env_kwargs` beside `env_arg`. The module of one of the
-    user's own is imported, since it is named here.
+    Numbers of NumPy, whole numbers given as floats, lists, and single values for options that take several are
+    converted. An environment may be an object, and its arguments a dict `env_kwargs` beside `env_arg`. If `env` names a
+    module of the user's own, that is imported.
     """
     modules.import_plugins()
     if values.get("method", "") is None:
@@ -125,6 +125,7 @@ def _number(x: Any, kind: type) -> Any:
 
 
 def _with_named_env(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values with an environment's name for an object, and with `env_arg` for `env_kwargs`."""
     keywords = values.get("env_kwargs") or {}
     values = {name: x for name, x in values.items() if name != "env_kwargs"}
     if not isinstance(keywords, dict):

@@ -1,7 +1,7 @@
-"""Policies that come with the package: each a run folder without checkpoints, and a card that says what it is.
+"""Policies that ship with the package: each is a run folder without checkpoints, and a card that says what it is.
 
-`data/policies/NAME/` has config.json and policy.safetensors, as `vgcrl train` writes them, of one seed, and card.json:
-what it does, the command that trained it, steps, and what was measured. `ship` makes such a folder from a run.
+`data/policies/NAME/` has config.json and policy.safetensors of one seed, as `vgcrl train` writes them, and card.json:
+what the policy does, the command that trained it, steps, and what was measured. `ship` makes such a folder from a run.
 """
 
 import dataclasses
@@ -26,32 +26,35 @@ from vgcrl.training.run_folder import write_config
 from vgcrl.use.evaluate import evaluate_run
 
 SHIPPED = Path(str(files("vgcrl") / "data" / "policies"))
-MEASURED = ("F", "log_q", "lgr_z", "spread_v", "coverage", "success")  # what does not hang on target states
+MEASURED = ("F", "log_q", "lgr_z", "spread_v", "coverage", "success")  # metrics on a card
 
 
 def names() -> list[str]:
-    """Of all that come with the package."""
+    """Returns the names of all policies that ship with the package."""
     return sorted(path.parent.name for path in SHIPPED.glob("*/card.json"))
 
 
 def card(name: str) -> dict[str, Any]:
-    """about, command, steps, seed, hardware, `measured`: the last evaluation of that seed; and where it is meant to act
-    with noise, `noise` is true and `with_noise` is what was measured so."""
+    """Returns the card of a policy.
+
+    It has about, command, steps, seed, hardware, and `measured`, the last evaluation of that seed. For a policy that is
+    meant to act with noise, `noise` is true and `with_noise` was measured with it.
+    """
     return json.loads((SHIPPED / name / "card.json").read_text())
 
 
 def measured(card: dict[str, Any]) -> dict[str, float]:
-    """What it reaches as it is meant to act."""
+    """Returns what was measured of a policy when it acts as it is meant to."""
     return card["with_noise"] if card.get("noise") else card["measured"]
 
 
 def meant_with_noise(folder: Path) -> bool:
-    """Whether its card says so; a run has none, and acts without."""
+    """Returns whether a policy is meant to act with noise, according to its card; a run has none, and acts without."""
     return is_shipped(folder) and card(folder.name).get("noise", False)
 
 
 def folder_of(run: str | Path) -> Path:
-    """The folder of a run, or of a policy that comes with the package where there is no such folder."""
+    """Returns the folder of a run, or if there is no such folder that of a policy that ships with the package."""
     path = as_path("run", run)
     if path.exists() or path.parent != Path("."):
         return path
@@ -66,10 +69,10 @@ def is_shipped(folder: Path) -> bool:
 
 
 def train_command(config: Config) -> str:
-    """The command that asks for a configuration: what is not as it would be anyway."""
+    """Returns the command that asks for a configuration, without options that have their default."""
     asked = {k: getattr(config, k) for k in ("env", "steps")}
     usual = resolve(Options(method=config.method, **asked))
-    if config.positions != usual.positions:  # on which other defaults depend
+    if config.positions != usual.positions:  # other defaults depend on it
         asked["positions"] = config.positions
         usual = resolve(Options(method=config.method, **asked))
     rest = [name for name in FIELDS if name not in ("method", "engine", *asked)]
@@ -82,8 +85,10 @@ def _numbers(row: dict[str, Any]) -> dict[str, float]:
 
 
 def ship(run: Path, name: str, about: str, seed: int | None = None, into: Path = SHIPPED, noise: bool = False) -> Path:
-    """A folder to ship, of one seed of a run: the one told, or the one with the best F at the last evaluation; `noise`
-    where it is meant to act with noise."""
+    """Make a folder to ship from one seed of a run, by default the one with the best F at the last evaluation.
+
+    `noise` says that the policy is meant to act with noise.
+    """
     program, runs, counters = trainer.restore(run, print)
     config, lines = program.config, read_lines(run / "metrics.jsonl")
     if config.swept or not lines:

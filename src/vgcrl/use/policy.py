@@ -1,4 +1,4 @@
-"""One trained run as something that acts: for a goal, or for the goal that stands for a state the user names."""
+"""The policy of one trained run: it acts for a goal, or for the goal that stands for a state that the user names."""
 
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ from vgcrl.training.program import Program, RunState, check_sound, without
 
 
 class Policy:
-    """What `vgcrl.load` returns. Observations are one or a batch; goals are one for all, or one for each.
+    """The policy of one trained run, as `vgcrl.load` returns it.
 
-    `noise` says whether it is meant to act with noise, as some policies that come with the package are; they too act
-    without it unless told.
+    Observations are one or a batch; goals are one for all, or one for each. `noise` says whether the policy is meant to
+    act with noise, as some that ship with the package are; by default they too act without it.
 
     Examples:
         >>> policy = vgcrl.load("runs/gcrl-pointmass")
@@ -43,12 +43,12 @@ class Policy:
 
     @property
     def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of one observation: flat, and as the environment has it."""
+        """Shapes of one observation: flat, and as the environment has it."""
         flat = (self.spec.obs_dim,)
         return flat, flat if self.spec.obs_shape is None else self.spec.obs_shape
 
     def _states(self, name: str, x: Any) -> np.ndarray:
-        """One state, (obs,), or a batch, (batch, obs); of a goal environment a dict is what it gives."""
+        """Returns one flat state, (obs,), or a batch, (batch, obs); in goal environments `x` may be a dict."""
         flat, shape = self._shapes
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
             value = np.asarray(self._joined(x) if isinstance(x, dict) else x)
@@ -64,7 +64,7 @@ class Policy:
         raise ValueError(f"{name} has shape {value.shape}, the environment's observations have {shape}")
 
     def _joined(self, obs: dict[str, Any], goal: str = "achieved_goal") -> np.ndarray:
-        """The observation of a goal environment as it is seen here, with one of its goals."""
+        """Returns the observation of a goal environment, joined with one of its goals as the policy sees it."""
         if not self.spec.goal:
             what = "this is no goal environment: an observation is an array, and a goal is named"
             raise ValueError(f"{what}; valid: act(obs, z=...) or act(obs, goal_state=...)")
@@ -74,10 +74,10 @@ class Policy:
         return np.concatenate([np.atleast_1d(obs["observation"]), np.atleast_1d(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
-        """The goal that stands for a state: z = E[q(·|s)], for categories the mode; one for each of a batch.
+        """Returns the goal that stands for a state: z = E[q(·|s)], for categories the mode; for a batch one for each.
 
-        There is none where q sees transitions, as that of metra does: which goal leads to a state then depends on where
-        one is.
+        It raises ValueError if q sees transitions, as that of metra does: then the goal that leads to a state depends
+        on the current state.
         """
         if METHODS[self.config.method].posterior_input == "transition":
             what = f"q of {self.config.method} sees transitions, so no one goal stands for a state"
@@ -88,7 +88,7 @@ class Policy:
         return np.stack([np.asarray(self.goals.show(self._embed(jnp.asarray(each)))) for each in states])
 
     def _goals(self, z: Any, count: int) -> jax.Array:
-        """Goals of a batch, from one or as many."""
+        """Returns `count` goals, from one or from as many."""
         if np.ndim(z) == (0 if isinstance(self.goals, Discrete) else 1):
             one = self.goals.read(z)
             return jnp.broadcast_to(one, (count, *one.shape))
@@ -105,7 +105,7 @@ class Policy:
         return jnp.asarray(np.broadcast_to(targets, (count, self.spec.obs_dim)))
 
     def _draw(self, deterministic: bool, rng: np.random.Generator | None, batch: tuple[int, ...]) -> jax.Array | None:
-        """Standard normal noise for an action, or for each of a batch; None where it is to act without."""
+        """Returns standard normal noise for an action or for each of a batch; None for an action without noise."""
         if not isinstance(deterministic, (bool, np.bool_)):
             raise ValueError(f"deterministic {deterministic!r} is not valid; valid: True or False")
         if rng is not None and (deterministic or not isinstance(rng, np.random.Generator)):
@@ -124,10 +124,10 @@ class Policy:
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray | np.integer:
-        """The action, in the environment's own units, for reaching `goal_state` (an observation) or for a goal z.
+        """Returns the action, in the environment's own units, to reach `goal_state` (an observation) or for a goal z.
 
-        deterministic: the mode of the policy; where False a sample of it, as it acts in training. rng: where samples
-        come from; unless told a generator of the policy's own, which starts from its seed.
+        deterministic: the mode of the policy; if False a sample of it, as in training. rng: the source of samples; by
+        default a generator of the policy's own, which starts from its seed.
         """
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
@@ -154,8 +154,10 @@ class Policy:
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
     ) -> tuple[np.ndarray | np.integer, None]:
-        """As stable-baselines3 has it, for goal environments: the action for the desired goal in a dict of observation,
-        achieved_goal and desired_goal, and no state; `deterministic` and `rng` are those of `act`.
+        """Returns the action for the desired goal of a goal environment, and None, as stable-baselines3 does.
+
+        `observation` is a dict of observation, achieved_goal and desired_goal; `deterministic` and `rng` are those of
+        `act`.
 
         Examples:
             >>> action, _ = policy.predict(obs)
@@ -167,7 +169,7 @@ class Policy:
 def policy_of(
     program: Program, runs: RunState, seed: int | None, setting: int | None = None, noise: bool = False
 ) -> Policy:
-    """Of one seed, the first unless told, and one setting, which must be told where there are several."""
+    """Returns the policy of one seed, by default the first, and one setting, required if there are several."""
     index = program.config.find_run(seed, setting)
     check_sound(program.config, runs, index)
     return Policy(program, runs, index, noise)

@@ -1,8 +1,8 @@
-"""Methods, posteriors and environments of one's own, without a change to this package.
+"""Register methods, posteriors and environments of one's own, without a change to this package.
 
-A module registers them when it is imported: named by `--import my_module`, imported in Python, or installed with an
-entry point in the group `vgcrl.plugins`. A run remembers which modules it is made of, and later commands ask for them.
-A goal space of one's own needs no name: it is what the `goals` of a method build.
+A module registers them when it is imported: by `--import my_module`, in Python, or by an entry point in the group
+`vgcrl.plugins` of an installed package. A run remembers the modules it needs, and later commands ask for them. A goal
+space of one's own needs no name: it is what the `goals` of a method return.
 """
 
 import sys
@@ -19,12 +19,12 @@ from vgcrl.training.fields import check
 
 
 def _caller() -> str:
-    """The module that calls a function of this one, by the name another process can import it by."""
+    """Returns the module that calls a function of this one, by the name under which another process can import it."""
     return own.module_name(sys._getframe(2).f_globals.get("__name__", "__main__"))
 
 
 def _claim(kind: str, name: str, taken: bool, module: str) -> None:
-    """A name is its module's; the same module may register it again."""
+    """Reserve a name for a module; the same module may register it again."""
     if not isinstance(name, str) or not name or any(x in name for x in "/\\: \n"):
         raise UsageError(f"{kind} {name!r} cannot be registered; valid: a name without spaces, colons and slashes")
     if taken and modules.owner(kind, name) != module:
@@ -33,6 +33,7 @@ def _claim(kind: str, name: str, taken: bool, module: str) -> None:
 
 
 def _check_row(name: str, method: Method) -> None:
+    """Raise UsageError if a field of a method is not valid."""
     if not callable(method.goals):
         valid = "a function of an EnvSpec, features and a goal dimension that returns a goal space"
         raise UsageError(f"method {name!r} has goals {method.goals!r}; valid: {valid}")
@@ -44,12 +45,12 @@ def _check_row(name: str, method: Method) -> None:
     for option, value in (*techniques, *(item for row in rows for item in row.items())):
         if option not in FIELDS:
             raise UsageError(f"method {name!r}: unknown option {option!r}; valid: {', '.join(sorted(FIELDS))}")
-        if not callable(value):  # else of an EnvSpec, not known yet
+        if not callable(value):  # a function of EnvSpec cannot be checked yet
             check(FIELDS[option], value)
 
 
 def register_method(name: str, method: Method) -> None:
-    """A row of `vgcrl list methods`; its posteriors may be registered later.
+    """Register a method, a row of `vgcrl list methods`; its posteriors may be registered later.
 
     Examples:
         >>> row = METHODS["gcrl"]._replace(posteriors=("state-huber",))
@@ -63,10 +64,11 @@ def register_method(name: str, method: Method) -> None:
 
 
 def register_posterior(name: str, build: Callable[..., Any], *, linear: int | None = None, sigma: bool = False) -> None:
-    """A posterior that methods may name: `build(key, Build)` returns one, see `vgcrl.objective.posteriors.base`.
+    """Register a posterior that methods may name.
 
-    `linear` says that log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), with so many features more than a goal has dimensions, so that
-    successor features can serve it; `sigma` that the option of that name applies.
+    `build(key, Build)` returns one, see `vgcrl.objective.posteriors.base`. `linear` says that log q(z|s) = ⟨φ(s), w(z)⟩
+    + g(z), and how many features φ has beyond the dimensions of a goal, so that successor features can serve it;
+    `sigma` says that the option of that name applies.
 
     Examples:
         >>> vgcrl.register_posterior("laplace", lambda key, build: Laplace(build.sigma), sigma=True)
@@ -89,7 +91,9 @@ def _built(name: str, build: Callable[..., Any], key: Any, facts: Build) -> Post
 
 
 def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
-    """An environment by a short name: a class or function that makes a Gymnasium one, or a row of `vgcrl.envs.ENVS`.
+    """Register an environment by a short name.
+
+    `make` is a class or function that makes a Gymnasium environment, or a row of `vgcrl.envs.ENVS`.
 
     Examples:
         >>> vgcrl.register_env("harbour", lambda wind=0.0: Harbour(wind))  # train --env harbour --env-arg wind=0.1
@@ -98,7 +102,7 @@ def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
         raise UsageError(f"environment {name!r} is a {type(make).__name__}; valid: a class, a function or an EnvRow")
     _claim("env", name, name in ENVS or own.is_given(name), _caller())
     if isinstance(make, EnvRow):
-        specification_of.cache_clear()  # that of a row which had the name before
+        specification_of.cache_clear()  # it may hold that of a row which had the name before
         ENVS[name] = make
     else:
         own.register(name, make)

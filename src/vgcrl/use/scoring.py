@@ -27,11 +27,11 @@ def lgr(
     dims: Sequence[int] | None = None,
     max_steps: int | None = None,
 ) -> float:
-    """LGR(s), Algorithm 1, for any policy and encoder, also those trained elsewhere.
+    """Returns LGR(s), Algorithm 1, of any policy and encoder, also those trained elsewhere.
 
-    `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an
-    `Env`, or a Gymnasium environment. The squared distance between target and final state is summed over
-    `dims` (all unless told) and averaged over `targets`. `max_steps` ends episodes early, or those without a limit.
+    `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an `Env`, or a
+    Gymnasium environment. The squared distance between target and final state is summed over `dims` (by default all)
+    and averaged over `targets`. `max_steps` ends episodes early; it must be given if they have no time limit.
 
     Examples:
         >>> vgcrl.lgr(lambda obs, z: model.predict(obs)[0], encoder, gymnasium.make("Pendulum-v1"), targets)
@@ -79,7 +79,7 @@ def lgr(
 
 
 def _finite(obs: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The last observation of an episode."""
+    """Returns the last observation of an episode; raises UsageError unless it has this shape and is finite."""
     try:
         found = np.asarray(obs, np.float64)
     except (TypeError, ValueError):
@@ -91,6 +91,7 @@ def _finite(obs: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _native_episode(env: Env, max_steps: int | None) -> Callable:
+    """Returns the function (act, seed) -> last observation of an episode in a native environment."""
     reset, step = jax.jit(env.reset), jax.jit(env.step)
     length = min(env.spec.horizon, max_steps or env.spec.horizon)
 
@@ -114,6 +115,7 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
 
 
 def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
+    """Returns the function (act, seed) -> last observation of an episode in a Gymnasium environment."""
     if max_steps is None and not gymnasium_engine.is_limited(env):
         raise UsageError("this environment has no time limit: give max_steps")
 

@@ -1,4 +1,4 @@
-"""Evaluations of a run to Weights & Biases, beside the run's own files."""
+"""Log the evaluations of a run to Weights & Biases, beside the run's own files."""
 
 import dataclasses
 from typing import Any
@@ -21,7 +21,7 @@ def _imported() -> Any:
 
 
 def numbers(record: dict[str, Any], config: Config) -> dict[str, float]:
-    """Means by their names; of each run, under its name, its metrics and what its last update told as `train/...`."""
+    """Returns means by name, and for each run its metrics as `RUN/...` and its training numbers as `RUN/train/...`."""
     out = finite(record["mean"])
     for name, row in zip(series(config), record["seeds"], strict=True):
         mine = {key: row[key] for key in SUMMARISED} | {f"train/{key}": x for key, x in row["train"].items()}
@@ -30,7 +30,10 @@ def numbers(record: dict[str, Any], config: Config) -> dict[str, float]:
 
 
 class WandbLog:
-    """A callback of training. The run there begins with the first evaluation, when the options have been found good."""
+    """A callback of training that logs evaluations.
+
+    The run at Weights & Biases starts with the first evaluation, when the options have been found valid.
+    """
 
     def __init__(self, project: str, config: Config):
         self._wandb, self._project, self._config, self._run = _imported(), project, config, None

@@ -1,8 +1,8 @@
-"""Soft actor-critic over (observation, goal), whatever an action is: two critics, automatic temperature.
+"""Soft actor-critic over (observation, goal), for any kind of action: two critics, automatic temperature.
 
-A critic answers with a vector ψ(s, a, z), and Q = ⟨ψ, w(z)⟩: the discounted sum of a cumulant vector whose product
-with w is the reward. With one number and w = 1 it is the usual critic, with the features of log q the successor
-features. Entropy is gathered in the last number, whose weight is 1.
+A critic returns a vector ψ(s, a, z), and Q = ⟨ψ, w(z)⟩. ψ is the discounted sum of a cumulant, a vector whose inner
+product with w is the reward. A cumulant of one number with w = 1 gives the usual critic; the features of log q give
+successor features. The entropy bonus is added to the last number of ψ, whose weight is 1.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,8 @@ from vgcrl.objective.types import Transition
 
 
 class SACState(NamedTuple):
+    """The networks, temperature and optimiser state of soft actor-critic."""
+
     actor: Network
     critics: Network  # two, stacked
     target_critics: Network
@@ -30,12 +32,14 @@ class SACState(NamedTuple):
 
 
 def acting(state: SACState, critics: bool) -> SACState:
-    """Without what only learning needs; with critics where they are asked which action is best."""
+    """Returns what acting needs: actor and α, and with `critics` these too, for generalised policy improvement."""
     nothing: Any = ()
     return SACState(state.actor, state.critics if critics else nothing, nothing, state.log_alpha, nothing)
 
 
 class Agent(NamedTuple):
+    """The functions of soft actor-critic."""
+
     init: Callable[[Array], Any]
     act: Callable[[Any, Array, Array, Array], Array]  # state, obs, z, standard normal noise -> action
     best: Callable[[Any, Array, Array], Array]  # state, obs, z -> action, without noise
@@ -45,26 +49,27 @@ class Agent(NamedTuple):
 
 
 class Actions(NamedTuple):
-    """What depends on the kind of actions; x is what the networks see of a state and a goal, or a batch of them."""
+    """The sizes and functions that depend on the kind of action. `x` is the input of the networks, made of state and
+    goal, for one example or a batch."""
 
     actor_outputs: int
-    critic_inputs: int  # beside x
+    critic_inputs: int  # width of a critic's input beside x
     critic_outputs: int
     act: Callable[..., Array]  # actor, x, standard normal noise -> action
     best: Callable[..., Array]  # actor, x -> action, without noise
     random: Callable[[Array], Array]  # standard normal noise -> a uniformly random action
     successors: Callable[..., Array]  # critics, batch of x, actions -> ψ of both critics
     future: Callable[..., Array]  # actor, target critics, batch of next x, w, alpha, noise -> ψ of the policy's action
-    actor_loss: Callable[..., Any]  # actor, critics, batch of x, w, alpha, noise -> loss, (that of each, entropies)
+    actor_loss: Callable[..., Any]  # actor, critics, batch of x, w, alpha, noise -> loss, (each loss, entropies)
 
 
 def weighed(psi: Float[Array, "2 *each cumulant"], w: Float[Array, "*#each cumulant"]) -> Float[Array, "2 *each"]:  # noqa: F821
-    """Q of both critics."""
+    """Returns Q = ⟨ψ, w⟩ of both critics."""
     return jnp.sum(psi * w[None], axis=-1)
 
 
 def lower(psi: Float[Array, "2 *each cumulant"], w: Float[Array, "*#each cumulant"]) -> Float[Array, "*each cumulant"]:
-    """ψ of the critic whose Q is smaller."""
+    """Returns ψ of the critic whose Q is smaller."""
     q = weighed(psi, w)
     return jnp.where((q[0] <= q[1])[..., None], psi[0], psi[1])
 
@@ -76,6 +81,7 @@ def critic_loss(
     action: Float[Array, "batch action"],
     td_target: Float[Array, "batch cumulant"],
 ) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+    """Returns ½‖ψ − target‖², summed over both critics: the mean over the batch, and that of each example."""
     each = 0.5 * jnp.sum((successors(critics, x, action) - td_target[None]) ** 2, axis=(0, 2))
     return jnp.mean(each), each
 
@@ -83,7 +89,7 @@ def critic_loss(
 def first_state(
     key: Key[Array, ""], network: Callable, actor: tuple[int, ...], critic: tuple[int, ...], alpha: float
 ) -> SACState:
-    """Networks of these sizes."""
+    """Returns a new state; `actor` and `critic` are the layer sizes of the networks, `alpha` is the temperature."""
     key_actor, key_critic = jax.random.split(key)
     policy = network(key_actor, actor)
     critics = jax.vmap(lambda k: network(k, critic))(jax.random.split(key_critic))
@@ -97,7 +103,7 @@ def next_state(
     learning_rate: Float[Array, ""],
     target_rate: float,
 ) -> SACState:
-    """A step of Adam; target critics follow slowly. `grads` are those of actor, critics and log α."""
+    """Returns the state after a step of Adam; target critics follow slowly. `grads`: of actor, critics and log α."""
     params = (state.actor, state.critics, state.log_alpha)
     (actor, critics, log_alpha), optimiser = adam_step(params, grads, state.optimiser, learning_rate)
     target_critics = jax.tree.map(lambda t, c: t + target_rate * (c - t), state.target_critics, critics)
@@ -122,8 +128,11 @@ def soft_actor_critic(
     unseen: tuple[int, ...] = (),
     network: Callable = MLP.init,
 ) -> Agent:
-    """`actions_of` is given `action_dim` and `cumulant_dim`, the length of ψ; for `scale`, `relative` and `unseen` see
-    `seeing`; `network` makes actor and critics of a key and sizes."""
+    """Returns the agent for one kind of action.
+
+    `actions_of(action_dim, cumulant_dim)` returns that kind, where `cumulant_dim` is the length of ψ. For `scale`,
+    `relative` and `unseen` see `seeing`; `network(key, sizes)` makes the actor and a critic.
+    """
     see, actions = seeing(embed, scale, relative, unseen), actions_of(action_dim, cumulant_dim)
     width = obs_dim + goal_dim
 
@@ -153,6 +162,7 @@ def soft_actor_critic(
         learning_rate: Float[Array, ""],
         draws: Float[Array, "2 batch action"],
     ) -> tuple[SACState, dict[str, Float[Array, " batch"]]]:
+        """Returns the state after an update of critics, policy and temperature, and its report per example."""
         x, next_x = jax.vmap(see)(batch.obs, batch.z), jax.vmap(see)(batch.next_obs, batch.z)
         noise, next_noise = draws
         alpha = jnp.exp(state.log_alpha)

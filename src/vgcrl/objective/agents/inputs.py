@@ -1,4 +1,4 @@
-"""What policies and critics are given: the state and the goal, side by side."""
+"""The input of policies and critics: state and goal, concatenated."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Shaped
 
-See = Callable[[Array, Array], Array]  # (state, goal) -> numbers for a network
+See = Callable[[Array, Array], Array]  # (state, goal) -> input of a network
 
 
 def seeing(
@@ -15,8 +15,8 @@ def seeing(
     relative: tuple[int, ...] = (),
     unseen: tuple[int, ...] = (),
 ) -> See:
-    """The state without its dimensions `unseen`, which are 0, and the goal less the dimensions `relative` of the
-    state, all of it as `scale` makes it."""
+    """Returns the function (state, goal) -> input: it sets the dimensions `unseen` of the state to 0, subtracts the
+    dimensions `relative` of the state from the goal, concatenates both, and applies `scale`."""
 
     def see(obs: Float[Array, " obs"], z: Shaped[Array, "*goal"]) -> Float[Array, " seen"]:
         goal = embed(z) - obs[jnp.array(relative)] if relative else embed(z)

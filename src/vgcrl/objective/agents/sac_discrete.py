@@ -1,7 +1,7 @@
-"""Soft actor-critic where the action is one of n: expectations over actions are sums, critics answer for all.
+"""Soft actor-critic for n discrete actions: critics return a vector for every action, and expectations are exact sums.
 
-An action is a vector of n numbers of which the largest is taken; the agent's own are one-hot. Critics answer with a
-vector ψ(s, ·, z) for every action; the policy is a softmax.
+An action is a vector of n numbers, and the largest of them names the action that is taken; the agent's own actions are
+one-hot. A critic returns ψ(s, ·, z) for all actions at once; the policy is a softmax.
 """
 
 from functools import partial
@@ -16,12 +16,12 @@ from vgcrl.objective.pictures import Network
 
 
 def choice(preferences: Float[Array, "*batch action"]) -> Float[Array, "*batch action"]:
-    """The action with the largest number, one-hot."""
+    """Returns the action with the largest number, one-hot."""
     return jax.nn.one_hot(jnp.argmax(preferences, axis=-1), preferences.shape[-1])
 
 
 def gumbel(noise: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """Standard normal noise as Gumbel's: argmax(logits + gumbel) is a sample of the softmax."""
+    """Returns Gumbel noise made from standard normal noise: argmax(logits + gumbel) is a sample of the softmax."""
     return -jnp.log(-jax.scipy.special.log_ndtr(jnp.clip(noise, -5.0, 5.0)))
 
 
@@ -36,7 +36,7 @@ def best(actor: Network, x: Float[Array, " seen"]) -> Float[Array, " action"]:
 def all_values(
     critics: Network, x: Float[Array, "batch seen"], actions: int
 ) -> Float[Array, "2 batch {actions} cumulant"]:
-    """ψ of both critics, of every action."""
+    """Returns ψ of both critics for every action."""
     psi = jax.vmap(lambda critic: jax.vmap(critic)(x))(critics)
     return psi.reshape(*psi.shape[:-1], actions, -1)
 
@@ -44,7 +44,7 @@ def all_values(
 def values(
     critics: Network, x: Float[Array, "batch seen"], action: Float[Array, "batch action"]
 ) -> Float[Array, "2 batch cumulant"]:
-    """ψ of both critics, of the action that is taken."""
+    """Returns ψ of both critics for the action that was taken."""
     return jnp.sum(all_values(critics, x, action.shape[-1]) * choice(action)[None, :, :, None], axis=2)
 
 
@@ -56,7 +56,7 @@ def future(
     alpha: Float[Array, ""],
     noise: Float[Array, "batch action"],
 ) -> Float[Array, "batch cumulant"]:
-    """The mean under the policy of ψ, by the smaller of both critics, and of the entropy; nothing is drawn."""
+    """Returns the policy's mean of ψ, by the critic with the smaller Q, plus the entropy bonus; nothing is drawn."""
     log_pi = jax.nn.log_softmax(jax.vmap(actor)(x))
     psi = lower(all_values(critics, x, log_pi.shape[-1]), w[:, None])
     return jnp.sum(jnp.exp(log_pi)[..., None] * psi.at[..., -1].add(-alpha * log_pi), axis=1)
@@ -70,6 +70,7 @@ def actor_loss(
     alpha: Float[Array, ""],
     noise: Float[Array, "batch action"],
 ) -> tuple[Float[Array, ""], tuple[Float[Array, " batch"], Float[Array, " batch"]]]:
+    """Returns the policy's mean of α log π − min Q over the batch, that of each example, and the entropies."""
     log_pi = jax.nn.log_softmax(jax.vmap(actor)(x))
     pi, q = jnp.exp(log_pi), weighed(all_values(critics, x, log_pi.shape[-1]), w[:, None]).min(axis=0)
     each = jnp.sum(pi * (alpha * log_pi - q), axis=-1)
@@ -77,6 +78,7 @@ def actor_loss(
 
 
 def categories(action_dim: int, cumulant_dim: int) -> Actions:
+    """Returns the kind of action that is one of `action_dim` choices."""
     return Actions(action_dim, 0, action_dim * cumulant_dim, act, best, choice, values, future, actor_loss)
 
 

@@ -1,4 +1,4 @@
-"""The registry of posteriors: name → builder(key, Build)."""
+"""The registry of posteriors, by name: builder(key, Build) -> posterior."""
 
 from collections.abc import Callable
 from functools import partial
@@ -38,7 +38,7 @@ POSTERIORS: dict[str, Callable[..., Any]] = {
     "csf": partial(displacement, bound="contrast"),
 }
 
-# Those with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features that takes beyond the dimensions of a goal.
+# Posteriors with log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), and how many features φ has beyond the dimensions of a goal.
 LINEAR = {
     "categorical": 0,
     "vmf": 0,
@@ -50,15 +50,15 @@ LINEAR = {
     "gaussian-fixed": 1,
 }
 
-# Options that only some have: σ where it is a number of its own, not a network's.
+# Options that apply to some posteriors only: σ to those where it is not the output of a network.
 _KINDS = {name: getattr(build, "keywords", {}) for name, build in POSTERIORS.items()}
 OPTIONS = {
     "sigma": tuple(name for name, kind in _KINDS.items() if kind.get("covariance") in ("fixed", "global")),
     "components": ("gmm", "dynamics"),
 }
-# Those in which nothing but their layers' bounds keeps φ from growing.
+# Posteriors in which only the bounds on layers keep φ from growing.
 BOUNDED = tuple(name for name, kind in _KINDS.items() if kind.get("bound") == "layers")
-# Those of which nothing is learned.
+# Posteriors without learned parameters.
 _NOTHING = {"mean": "identity", "covariance": "fixed"}
 UNLEARNED = tuple(name for name, kind in _KINDS.items() if kind.items() >= _NOTHING.items())
 

@@ -1,4 +1,4 @@
-"""What every posterior q(z|s) answers, and the view of the observation it is given."""
+"""The interface of posteriors q(z|s), and PosteriorView, which selects what q sees of a step."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -16,6 +16,8 @@ from vgcrl.objective.optim import FIXED
 
 @runtime_checkable
 class Distribution(Protocol):
+    """The interface of distributions over goals, as `objective.distributions` describes it."""
+
     def log_prob(self, z: Any) -> Float[Array, ""]: ...
     def sample(self, key: Key[Array, ""]) -> Shaped[Array, "*goal"]: ...
     def mode(self) -> Shaped[Array, "*goal"]: ...
@@ -25,24 +27,24 @@ class Distribution(Protocol):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """Array leaves are λ unless their field is FIXED; everything else is static."""
+    """The interface of posteriors. Array leaves are λ unless their field is FIXED; everything else is static."""
 
     def __call__(self, s: Float[Array, " features"]) -> Distribution: ...
     def code(self, z: Shaped[Array, "*goal"]) -> Any:
-        """A goal as its distributions take it."""
+        """Returns a goal in the form that `log_prob` and `fit` of its distributions take."""
         ...
 
     def refresh(self, inputs: Float[Array, "batch features"], key: Key[Array, ""]) -> "Posterior":
-        """Advance whatever of q gradients do not move; called once after each fit."""
+        """Returns q with its FIXED arrays updated; called once after each fit."""
         ...
 
     def learned(self) -> dict[str, Float[Array, "..."]]:
-        """What a reader of results wants to see of λ."""
+        """Returns what is reported of λ with the results, by name."""
         ...
 
 
 class Plain(eqx.Module):
-    """What most posteriors are: goals are taken as they are, only bounded layers move without gradients."""
+    """The base of most posteriors: goals are taken as they are, and `refresh` updates bounded layers only."""
 
     def code(self, z: Shaped[Array, "*goal"]) -> Any:
         return z
@@ -55,28 +57,28 @@ class Plain(eqx.Module):
 
 
 class Build(NamedTuple):
-    """What a posterior is built from."""
+    """The sizes and options that a posterior is built from."""
 
-    features: int  # numbers that q sees
+    features: int  # how many numbers q sees
     goals: int  # dimension of z, or number of categories
     hidden: tuple[int, ...]
     layer: Callable  # (weight, bias) -> layer: Linear or Spectral
-    sigma: float  # standard deviation where it is fixed, and at the start where it is learned
+    sigma: float  # standard deviation: its value if fixed, its start if learned
     components: int
     kappa: float
-    image: tuple[int, ...] = ()  # shape of the features where they are a picture
-    log_prior: Callable[[Array], Array] = lambda z: jnp.zeros(())  # of a goal
-    network: Callable = MLP.init  # (key, sizes, layer) -> what sees the features: an MLP, or one with convolutions
+    image: tuple[int, ...] = ()  # shape of the features if they are a picture
+    log_prior: Callable[[Array], Array] = lambda z: jnp.zeros(())  # goal -> log p(z)
+    network: Callable = MLP.init  # (key, sizes, layer) -> network: an MLP, or one with convolutions
 
 
-BATCHES = 200  # in which a standardiser learns what is usual: mostly of random steps
+BATCHES = 200  # number of first batches that a standardiser uses, mostly of random steps
 
 
 class Standardiser(eqx.Module):
-    """Numbers less their mean, in units of their spread, as both were in the first BATCHES batches.
+    """Subtracts the mean of the features and divides by their standard deviation, both over the first BATCHES batches.
 
-    Batches are put together by their means and variances (Chan, Golub and LeVeque), since the difference of two large
-    mean squares would lose the variance of numbers that are far from 0.
+    Batches are combined by their means and variances (Chan, Golub and LeVeque), since the difference of two large mean
+    squares would lose the variance of numbers that are far from 0.
     """
 
     mean: Float[Array, " features"] = eqx.field(metadata=FIXED)
@@ -89,6 +91,7 @@ class Standardiser(eqx.Module):
 
     @property
     def spread(self) -> Float[Array, " features"]:
+        """The standard deviation, at least 0.001."""
         return jnp.sqrt(jnp.maximum(self.variance, 1e-6))
 
     def __call__(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
@@ -96,6 +99,7 @@ class Standardiser(eqx.Module):
         return (x - mean) / spread
 
     def follow(self, batch: Float[Array, "batch features"]) -> "Standardiser":
+        """Returns the standardiser after one more batch."""
         share = jnp.where(self.count < BATCHES, 1 / (self.count + 1), 0.0)
         shift = jnp.mean(batch, axis=0) - self.mean
         variance = (1 - share) * self.variance + share * (jnp.var(batch, axis=0) + (1 - share) * shift**2)
@@ -103,13 +107,17 @@ class Standardiser(eqx.Module):
 
 
 class PosteriorView(eqx.Module):
-    """q, and what it is given of a step (s, a, s'): some dimensions of s'; of s, and the action; or of s and s'."""
+    """The posterior q, and which part of a step (s, a, s') it sees.
+
+    `posterior_input` is "state" for features of s', "action" for those of s with the action, "transition" for those of
+    s and s'.
+    """
 
     q: Any
     features: tuple[int, ...] = eqx.field(static=True)
     posterior_input: str = eqx.field(static=True, default="state")
     actions: int = eqx.field(static=True, default=0)
-    standardise: Standardiser | None = None  # the features as q sees them; None: as they are
+    standardise: Standardiser | None = None  # None: q sees the features as they are
 
     def _view(self, s: Float[Array, "*batch obs"]) -> Float[Array, "*batch features"]:
         first, last = self.features[0], self.features[-1]
@@ -120,7 +128,7 @@ class PosteriorView(eqx.Module):
     def inputs(
         self, s: Float[Array, "*batch obs"], action: Float[Array, "*batch action"], after: Float[Array, "*batch obs"]
     ) -> Float[Array, "*batch seen"]:
-        """What q is given of a step, or of many."""
+        """Returns what q sees of one step or of a batch, before it is standardised."""
         if self.posterior_input == "state":
             return self._view(after)
         if self.posterior_input == "action":
@@ -128,7 +136,7 @@ class PosteriorView(eqx.Module):
         return jnp.concatenate([self._view(s), self._view(after)], axis=-1)
 
     def scaled(self, inputs: Float[Array, " seen"]) -> Float[Array, " seen"]:
-        """As q sees what was given of one step."""
+        """Returns the inputs of one step as q takes them: standardised, if `standardise` is set."""
         if self.standardise is None:
             return inputs
         width = len(self.features)
@@ -137,22 +145,22 @@ class PosteriorView(eqx.Module):
         return jnp.concatenate([first, rest])
 
     def of(self, inputs: Float[Array, " seen"]) -> Distribution:
-        """Of what was given of one step."""
+        """Returns the distribution over goals for the inputs of one step, which are not standardised yet."""
         return self.q(self.scaled(inputs))
 
     def during(
         self, s: Float[Array, " obs"], action: Float[Array, " action"], after: Float[Array, " obs"]
     ) -> Distribution:
-        """Of a step."""
+        """Returns the distribution over goals for one step (s, a, s')."""
         return self.of(self.inputs(s, action, after))
 
     def __call__(self, s: Float[Array, " obs"]) -> Distribution:
-        """Of a state alone: at rest in it."""
+        """Returns the distribution over goals for a state alone, as if at rest in it: s' = s, and the action is 0."""
         return self.during(s, jnp.zeros(self.actions), s)
 
     def towards(self, s: Float[Array, " obs"], target: Float[Array, " obs"]) -> Distribution:
-        """Of a target state, seen from s: as if one step led there; where q sees an action, at rest in the target. The
-        goal that stands for it is read off this."""
+        """Returns the distribution from which the goal for a target state is read: as if one step led from s to the
+        target, or, if q sees the action, at rest in the target."""
         return self(target) if self.posterior_input == "action" else self.during(s, jnp.zeros(self.actions), target)
 
     def code(self, z: Shaped[Array, "*goal"]) -> Any:

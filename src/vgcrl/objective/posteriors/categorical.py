@@ -9,6 +9,8 @@ from vgcrl.objective.posteriors.base import Build, Plain
 
 
 class Classifier(Plain):
+    """A network whose outputs are the logits of q(z|s)."""
+
     logits: Network
 
     def __call__(self, s: Float[Array, " features"]) -> Categorical:
@@ -16,4 +18,5 @@ class Classifier(Plain):
 
 
 def categorical(key: Key[Array, ""], build: Build) -> Classifier:
+    """Returns a new classifier of `build.goals` categories."""
     return Classifier(build.network(key, (build.features, *build.hidden, build.goals), build.layer))

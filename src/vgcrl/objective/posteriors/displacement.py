@@ -1,6 +1,6 @@
 """q(z|s, s') ∝ p(z) exp⟨φ(s') − φ(s), z⟩: LSD, METRA and CSF, which differ in what keeps φ from growing.
 
-Its normaliser is left out, so the reward log q − log p is the inner product itself.
+The normaliser of q is left out, so the reward log q − log p is the inner product itself.
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ from vgcrl.objective.optim import FIXED
 from vgcrl.objective.pictures import Network
 from vgcrl.objective.posteriors.base import Build, Plain
 
-DUAL_START, SLACK = 30.0, 1e-3  # METRA's λ at first, and its ε
-WEIGHT, FRESH = 5.0, 256  # CSF's weight of the goals not pursued, and how many of them
+DUAL_START, SLACK = 30.0, 1e-3  # METRA's initial λ, and its ε
+WEIGHT, FRESH = 5.0, 256  # CSF's weight of the contrastive term, and number of fresh goals
 
 
 class ByLayers(eqx.Module):
-    """LSD: every layer of φ is bounded (`spectral_norm`), and nothing else is asked."""
+    """LSD: every layer of φ is bounded (`spectral_norm`), and nothing is added to the fit."""
 
     def __call__(self, change: Float[Array, " goal"]) -> Float[Array, ""]:
         return jnp.zeros(())
@@ -41,7 +41,7 @@ class ByTime(eqx.Module):
     log_dual: Float[Array, ""]
 
     def __call__(self, change: Float[Array, " goal"]) -> Float[Array, ""]:
-        """φ ascends λ·slack and λ descends it, in one maximisation."""
+        """Returns a term whose maximisation makes φ ascend λ·slack while λ descends it."""
         dual, slack = jnp.exp(self.log_dual), jnp.minimum(SLACK, 1 - jnp.sum(change**2))
         return stop_gradient(dual) * slack - dual * stop_gradient(slack)
 
@@ -53,7 +53,7 @@ class ByTime(eqx.Module):
 
 
 class ByContrast(eqx.Module):
-    """CSF: the goal pursued is told apart from fresh goals of the prior."""
+    """CSF: a contrastive term tells the pursued goal apart from fresh goals of the prior."""
 
     fresh: Float[Array, "fresh goal"] = eqx.field(metadata=FIXED)
 
@@ -69,6 +69,8 @@ class ByContrast(eqx.Module):
 
 
 class Displacement(Plain):
+    """The posterior of LSD, METRA and CSF; `bound` is what keeps φ from growing."""
+
     phi: Network
     bound: Any
     categories: int = eqx.field(static=True)  # 0: goals are vectors
@@ -80,7 +82,7 @@ class Displacement(Plain):
         return Tilted(change, self.bound(change), self.categories, self.log_prior)
 
     def code(self, z: Shaped[Array, "*goal"]) -> Float[Array, " goal"]:
-        """A category as a corner of a simplex around 0."""
+        """Returns a category as a corner of a simplex around 0, and a vector as it is."""
         k = self.categories
         return z if not k else (jax.nn.one_hot(z, k) - 1 / k) * k / (k - 1)
 
@@ -92,6 +94,7 @@ class Displacement(Plain):
 
 
 def displacement(key: Key[Array, ""], build: Build, *, bound: str, categories: bool = False) -> Displacement:
+    """Returns a new posterior; `bound` is "layers" for LSD, "time" for METRA and "contrast" for CSF."""
     bounds = {
         "layers": ByLayers,
         "time": lambda: ByTime(jnp.log(jnp.asarray(DUAL_START, jnp.float32))),

@@ -1,4 +1,4 @@
-"""DADS: skill dynamics p(s'|s, z), a mixture of Gaussians, and the posterior over z that it implies."""
+"""DADS: skill dynamics p(s'|s, z), a mixture of Gaussians, and the posterior over z that follows from it."""
 
 import equinox as eqx
 import jax
@@ -17,13 +17,14 @@ from vgcrl.objective.posteriors.mixture import GaussianMixture, mixture
 class SkillDynamics(Plain):
     """log q(z|s, s') − log p(z) = log p(s'|s, z) − log E_z p(s'|s, z): the reward of DADS, exact over k skills."""
 
-    model: GaussianMixture  # of the change of s, in units of `scale`
-    scale: Float[Array, " features"] = eqx.field(metadata=FIXED)  # typical change of each; `refresh` follows it
+    model: GaussianMixture  # density of the change of s, in units of `scale`
+    scale: Float[Array, " features"] = eqx.field(metadata=FIXED)  # typical change of each feature, updated by `refresh`
     skills: int = eqx.field(static=True)
 
     def evidence(
         self, s: Float[Array, " features"], after: Float[Array, " features"], z: Int[Array, ""]
     ) -> Float[Array, ""]:
+        """Returns the log-density of the change from s to `after` under skill z."""
         change = (after - s) / stop_gradient(self.scale)
         return self.model(jnp.concatenate([s, jax.nn.one_hot(z, self.skills)])).log_prob(change)
 
@@ -38,6 +39,7 @@ class SkillDynamics(Plain):
 
 
 def dynamics(key: Key[Array, ""], build: Build) -> SkillDynamics:
+    """Returns new skill dynamics of `build.goals` skills."""
     features = build.features // 2
     inner = build._replace(features=features + build.goals, goals=features)
     return SkillDynamics(mixture(key, inner), jnp.ones(features), build.goals)

@@ -1,4 +1,4 @@
-"""N(μ(s), Σ) with a share of the prior: goals far from the state are all alike, so nothing is lost on a detour."""
+"""N(μ(s), Σ) mixed with the prior: goals far from the state all have the same reward, so a detour loses none."""
 
 import math
 from typing import Any, ClassVar
@@ -14,9 +14,9 @@ from vgcrl.objective.posteriors.gaussian import Gaussian, gaussian
 
 
 class Floored(Direct):
-    """A density with a share ε of the prior in it: where the density has nothing log q − log p is log ε, and not less.
+    """A density mixed with a share ε of the prior, so that log q − log p is never less than log ε.
 
-    The share of the prior says nothing of the state: what is drawn or read off is that of the density itself.
+    The prior says nothing of the state, so samples, mode and expectations are those of the density alone.
     """
 
     near: Any  # the density around the state
@@ -39,6 +39,8 @@ class Floored(Direct):
 
 
 class FlooredGaussian(Plain):
+    """A Gaussian posterior mixed with the prior."""
+
     near: Gaussian
     log_prior: Any = eqx.field(static=True)
 
@@ -50,4 +52,5 @@ class FlooredGaussian(Plain):
 
 
 def floored(key: Key[Array, ""], build: Build, *, mean: str, covariance: str) -> FlooredGaussian:
+    """Returns a new Gaussian posterior mixed with the prior."""
     return FlooredGaussian(gaussian(key, build, mean=mean, covariance=covariance), build.log_prior)

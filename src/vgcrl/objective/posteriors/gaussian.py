@@ -23,14 +23,14 @@ LOG_STD_RANGE = (math.log(0.3), math.log(10.0))  # of a state-dependent Σ, so t
 
 
 class Identity(eqx.Module):
-    """Stands where there is nothing to compute."""
+    """A function that returns its input, in place of a network that is not needed."""
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return x
 
 
 class Matrix(eqx.Module):
-    """μ = A s: a linear layer whose bias is not used."""
+    """The mean μ = A s: a linear layer whose bias is not used."""
 
     layer: Any
 
@@ -42,7 +42,7 @@ class Matrix(eqx.Module):
 
 
 class Constant(eqx.Module):
-    """The same Σ everywhere, learned."""
+    """A learned Σ, the same for all states."""
 
     value: Float[Array, " scale"]
 
@@ -51,7 +51,7 @@ class Constant(eqx.Module):
 
 
 class Given(eqx.Module):
-    """The same Σ everywhere, as it was given."""
+    """A fixed Σ, the same for all states."""
 
     value: Float[Array, " scale"] = eqx.field(metadata=FIXED)
 
@@ -60,7 +60,7 @@ class Given(eqx.Module):
 
 
 class Clipped(eqx.Module):
-    """A head whose log standard deviations are clipped."""
+    """A linear layer whose first `dim` outputs, log standard deviations, are clipped."""
 
     layer: Any
     dim: int = eqx.field(static=True)
@@ -71,12 +71,14 @@ class Clipped(eqx.Module):
 
 
 def _tril(raw: Float[Array, " scale"], dim: int) -> Float[Array, "goal goal"]:
-    """log-diagonal first, then the strict lower triangle."""
+    """Returns the triangular factor L of Σ from its log-diagonal, followed by its strict lower triangle."""
     lower = jnp.zeros((dim, dim), raw.dtype).at[jnp.tril_indices(dim, -1)].set(raw[dim:])
     return lower + jnp.diag(jnp.exp(raw[:dim]))
 
 
 class Gaussian(Plain):
+    """The posterior N(μ(s), Σ(s)), with μ and Σ by any of the modules above."""
+
     trunk: Any  # hidden features h(s); Identity where no head needs them
     mean: Any
     scale: Any
@@ -92,6 +94,7 @@ class Gaussian(Plain):
         return FullNormal(mean, _tril(raw, mean.shape[-1])) if self.full else Normal(mean, raw)
 
     def learned(self) -> dict[str, Float[Array, "..."]]:
+        """Returns A if the mean is linear, and `sigma` and a full `covariance` if these are the same for all states."""
         out = {"A": self.mean.matrix()} if isinstance(self.mean, Matrix) else {}
         if isinstance(self.scale, (Constant, Given)) and self.full:
             dim = (math.isqrt(8 * self.scale.value.shape[-1] + 1) - 1) // 2
@@ -103,7 +106,7 @@ class Gaussian(Plain):
 
 
 class Trunk(eqx.Module):
-    """All hidden layers: an MLP whose last layer is followed by a ReLU too."""
+    """The hidden layers: an MLP whose last layer is followed by a ReLU too."""
 
     mlp: Network
 
@@ -120,6 +123,7 @@ def gaussian(
     full: bool = False,
     robust: bool = False,
 ) -> Gaussian:
+    """Returns a new posterior; `full`: with a full covariance, `robust`: with Huber's density, not the normal one."""
     key_trunk, key_mean, key_scale = jax.random.split(key, 3)
     d, scale_dim = build.goals, build.goals * (build.goals + 1) // 2 if full else build.goals
     if mean == "identity" and build.features != d:

@@ -15,6 +15,8 @@ from vgcrl.objective.posteriors.gaussian import LOG_STD_RANGE, Trunk
 
 
 class GaussianMixture(Plain):
+    """The posterior with `components` Gaussians, whose covariances are diagonal."""
+
     trunk: Trunk
     weights: Any
     mean: Any
@@ -29,6 +31,7 @@ class GaussianMixture(Plain):
 
 
 def mixture(key: Key[Array, ""], build: Build) -> GaussianMixture:
+    """Returns a new mixture of `build.components` Gaussians."""
     key_trunk, key_weights, key_mean, key_std = jax.random.split(key, 4)
     k, width = build.components, build.hidden[-1]
     return GaussianMixture(

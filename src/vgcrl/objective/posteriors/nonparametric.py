@@ -1,4 +1,4 @@
-"""DISCERN's posterior: a softmax over the goal and decoys of the similarity of embeddings. Goals are states."""
+"""DISCERN's posterior: a softmax, over the goal and decoys, of the similarity of embeddings. Goals are states."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from vgcrl.objective.optim import FIXED
 from vgcrl.objective.pictures import Convolutions
 from vgcrl.objective.posteriors.base import Build, Plain
 
-WIDTH = 32  # of embeddings
+WIDTH = 32  # dimension of embeddings
 DECOYS = 31
 MEMORY = 256  # visited states kept, as different from each other as can be; goals and decoys are drawn from them
-SCALE = 10.0  # of the cosine similarity
+SCALE = 10.0  # factor on the cosine similarity
 PROPOSED = 8  # states of a batch that may enter the memory
-ORDINARY = 0.3  # chance to enter it anyway: the memory follows what the policy can do, and forgets what it did once
+ORDINARY = 0.3  # probability to enter it anyway, so that the memory forgets what the policy no longer does
 
 
 def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -28,11 +28,13 @@ def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
 
 
 def _squares(states: Float[Array, "n features"], others: Float[Array, "m features"]) -> Float[Array, "n m"]:
-    """Squared distance of each state to each of `others`."""
+    """Returns the squared distance of each state to each of `others`."""
     return jnp.sum((states[:, None] - others[None]) ** 2, axis=-1)
 
 
 class Similarity(Plain):
+    """The embedding network, the memory of visited states, and the decoys drawn from it."""
+
     net: Any
     memory: Float[Array, "memory features"] = eqx.field(metadata=FIXED)
     decoys: Float[Array, "decoys features"] = eqx.field(metadata=FIXED)
@@ -48,10 +50,11 @@ class Similarity(Plain):
         return z, self.embed(z)
 
     def refresh(self, inputs: Float[Array, "batch features"], key: Key[Array, ""]) -> "Similarity":
-        """A proposed state takes the place of one that has a nearer neighbour, at times of any; then new decoys."""
+        """Returns q with an updated memory, and new decoys drawn from it. A proposed state replaces a random remembered
+        one if its nearest neighbour is further away, else with probability ORDINARY."""
         key_proposed, key_places, key_ordinary, key_decoys = jax.random.split(key, 4)
         proposed = inputs[jax.random.randint(key_proposed, (PROPOSED,), 0, inputs.shape[0])]
-        block = MEMORY // PROPOSED  # one place in each, so that no two states are put into one
+        block = MEMORY // PROPOSED  # one place in each block, so that no two states take the same
         places = jnp.arange(PROPOSED) * block + jax.random.randint(key_places, (PROPOSED,), 0, block)
         present = self.memory[places]
         own = jnp.arange(MEMORY)[None] == places[:, None]
@@ -64,6 +67,7 @@ class Similarity(Plain):
 
 
 def similarity(key: Key[Array, ""], build: Build, *, conv: bool = False) -> Similarity:
+    """Returns a new posterior with an empty memory; `conv` for an embedding by convolutions."""
     if conv:
         net = Convolutions.init(key, build.image, WIDTH, build.layer)
     else:

@@ -1,4 +1,4 @@
-"""von Mises–Fisher on the unit sphere: VISR's posterior, κ fixed."""
+"""VISR's posterior: a von Mises–Fisher distribution on the unit sphere, with fixed κ."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,6 +11,8 @@ from vgcrl.objective.posteriors.base import Build, Plain
 
 
 class Directional(Plain):
+    """A network whose normalised output is the mean direction of q(z|s)."""
+
     direction: Network
     kappa: float = eqx.field(static=True)
 
@@ -20,4 +22,5 @@ class Directional(Plain):
 
 
 def von_mises_fisher(key: Key[Array, ""], build: Build) -> Directional:
+    """Returns a new posterior with concentration `build.kappa`."""
     return Directional(build.network(key, (build.features, *build.hidden, build.goals), build.layer), build.kappa)
