@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from vgcrl.objective.distributions import Categorical, Normal, VonMisesFisher
-from vgcrl.objective.goals import Box, Discrete, Sphere, TanhBox, cube
+from vgcrl.objective.goals import Box, Discrete, Normals, Sphere, TanhBox, Visited, cube
 
 N = 4000
 SPACES = {
@@ -97,6 +97,19 @@ def test_entropy_is_the_log_volume(name):
 @pytest.mark.parametrize("name", [name for name in SPACES if name != "tanh"])
 def test_mean_log_prob_is_minus_the_entropy(name):
     np.testing.assert_allclose(float64(seen(name)["log_prob"]).mean(), -SPACES[name].entropy, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [1, 5])
+def test_normal_goals_have_the_density_and_entropy_of_a_normal_distribution(dim):
+    goals, law = Normals(dim), stats.multivariate_normal(np.zeros(dim))
+    z = jax.random.normal(jax.random.key(0), (dim,))
+    assert float(goals.log_prob(z)) == pytest.approx(law.logpdf(np.asarray(z)), rel=1e-5)
+    assert goals.entropy == pytest.approx(law.entropy())
+
+
+def test_a_goal_among_decoys_is_one_of_as_many_and_itself():
+    """The most that q can tell of it is which of them it is."""
+    assert Visited(2, 7).entropy == pytest.approx(np.log(8))
 
 
 @every_space

@@ -21,7 +21,7 @@ from vgcrl.errors import UsageError
 from vgcrl.show.explorer.export import export_run
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
-from vgcrl.training.run_folder import again, read_config
+from vgcrl.training.run_folder import command_for, read_config
 from vgcrl.use.given import to_options
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -197,4 +197,4 @@ def test_a_printed_command_imports_what_only_this_folder_has(tmp_path, monkeypat
     assert modules.to_import("gymnasium.envs:Pendulum-v1", []) == ""
     assert modules.to_import("pointmass", []) == ""
     run = untrained(tmp_path / "a run", "diayn", env=SHIP, seeds=1, horizon=6)
-    assert again("explore", run, read_config(run)) == f"vgcrl explore '{run}'"  # PYTHONPATH has tests
+    assert command_for("explore", run, read_config(run)) == f"vgcrl explore '{run}'"  # PYTHONPATH has tests

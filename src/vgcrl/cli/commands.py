@@ -57,7 +57,7 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
 
     `enough`: whether it was stopped because it reached what --stop-when asks.
     """
-    from vgcrl.training.run_folder import again
+    from vgcrl.training.run_folder import command_for
 
     for name, group in zip(run.config.setting_names, run.last.get("settings", [run.last]), strict=True):
         mean = group.get("mean", {})
@@ -65,7 +65,7 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
         say(f"{name}{': ' if name else ''}{'  '.join(shown)}  after {run.last['step']:,} steps")
     if run.interrupted:
         why = ", as --stop-when asks" if enough else ""
-        say(f"stopped and saved{why}; continue with: {again('resume', run.dir, run.config)}")
+        say(f"stopped and saved{why}; continue with: {command_for('resume', run.dir, run.config)}")
     if run.interrupted and not enough:
         return 130
     if not missing_for_reports():
@@ -73,7 +73,7 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
 
         page = _page_beside(run)
         print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
-        print(f"page: {page}" if page else f"watch it: {again('explore', run.dir, run.config)}")
+        print(f"page: {page}" if page else f"watch it: {command_for('explore', run.dir, run.config)}")
     else:
         print(f"run: {run.dir} (for a report: {install('report')})")
     if film:

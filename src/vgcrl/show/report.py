@@ -23,7 +23,7 @@ from vgcrl.training import trainer
 from vgcrl.training.config import Config
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program
-from vgcrl.training.run_folder import again
+from vgcrl.training.run_folder import command_for
 from vgcrl.version import VERSION
 
 CURVES = (
@@ -70,7 +70,7 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
         link = os.path.relpath(page.resolve(), beside.resolve())
         return [Section("Watch it", f"Choose a goal and watch: {link}", link=quote(link))]
     if filmstrip.is_body(program):
-        command = again("explore", folder, program.config)
+        command = command_for("explore", folder, program.config)
         return [Section("Watch it", f"`{command}` writes an interactive page: choose a goal and watch.")]
     return []
 

@@ -16,7 +16,7 @@ from vgcrl.training.display import Display
 from vgcrl.training.fields import spoken
 from vgcrl.training.logs import append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
-from vgcrl.training.run_folder import Run, again
+from vgcrl.training.run_folder import Run, command_for
 from vgcrl.training.run_logs import RunLogs
 from vgcrl.training.signals import stop_requests
 from vgcrl.training.summary import hardware, summarise, versions
@@ -117,7 +117,7 @@ def train_loop(
         saved = time.monotonic() - started, time.monotonic()
 
     enough, saved = False, (0.0, 0.0)  # whether a callback said stop; seconds the last checkpoint took, and its end
-    with stop_requests(again("resume", folder, config)) as stopping:
+    with stop_requests(command_for("resume", folder, config)) as stopping:
         while True:
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
                 last = _evaluation(program, runs, aims, i * size, time.monotonic() - clock)

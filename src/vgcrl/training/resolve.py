@@ -10,7 +10,7 @@ from typing import Any
 from vgcrl.envs import ENVS, GYMNASIUM, EnvRow, choose, find, modules
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
-from vgcrl.objective.posteriors import BOUNDED, LINEAR, POSTERIORS, UNLEARNED
+from vgcrl.objective.posteriors import BOUNDED_BY_LAYERS, LINEAR, POSTERIORS, UNLEARNED
 from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification, with_range
@@ -201,7 +201,7 @@ def _check_posterior(values: Values, method: Method, spec: EnvSpec, indices: tup
         )
     if any(values["spectral_norm"]) and not method.spectral:
         raise UsageError(f"--spectral-norm does not apply to {name}, whose q has no layers; valid: 0")
-    if 0 in values["spectral_norm"] and posterior in BOUNDED:
+    if 0 in values["spectral_norm"] and posterior in BOUNDED_BY_LAYERS:
         raise UsageError(f"--spectral-norm 0: nothing else bounds the φ of {name}; valid: numbers above 0")
     if posterior.endswith("-conv") and not spec.image:
         raise UsageError(f"--posterior {posterior} needs pictures, {env} has numbers; valid: --env pixel-pointmass")

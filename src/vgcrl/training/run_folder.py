@@ -141,7 +141,7 @@ def write_config(folder: Path, config: Config) -> None:
         atomic_write(path, text)
 
 
-def again(command: str, folder: Path, config: Config) -> str:
+def command_for(command: str, folder: Path, config: Config) -> str:
     """Returns a command that reads this run."""
     return f"vgcrl {command} {shlex.quote(str(folder))}{modules.to_import(config.env, config.plugins)}"
 

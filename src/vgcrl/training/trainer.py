@@ -26,10 +26,10 @@ from vgcrl.training.program import Program, RunState, diverged, policy
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import (
     Run,
-    again,
     check_free,
     checked_config,
     clear,
+    command_for,
     fresh_folder,
     locked,
     read_config,
@@ -111,7 +111,8 @@ def _full_disk(folder: Path, config: Config, check_folder: Callable[[], None]) -
             raise
         check_folder()
         what = f"{error.filename}: {error.strerror}; the run stopped, and what was saved remains"
-        raise UsageError(f"{what}; valid: `{again('resume', folder, config)}`, where it can be written") from error
+        resume = command_for("resume", folder, config)
+        raise UsageError(f"{what}; valid: `{resume}`, where it can be written") from error
 
 
 @contextmanager

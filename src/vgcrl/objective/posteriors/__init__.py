@@ -57,7 +57,7 @@ OPTIONS = {
     "components": ("gmm", "dynamics"),
 }
 # Posteriors in which only the bounds on layers keep φ from growing.
-BOUNDED = tuple(name for name, kind in _KINDS.items() if kind.get("bound") == "layers")
+BOUNDED_BY_LAYERS = tuple(name for name, kind in _KINDS.items() if kind.get("bound") == "layers")
 # Posteriors without learned parameters.
 _NOTHING = {"mean": "identity", "covariance": "fixed"}
 UNLEARNED = tuple(name for name, kind in _KINDS.items() if kind.items() >= _NOTHING.items())
