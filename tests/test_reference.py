@@ -4,6 +4,9 @@ States differ from their successors, target critics from critics, terminations f
 those pursued: so that whatever is mistaken for another shows.
 """
 
+from dataclasses import replace
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -33,6 +36,7 @@ from vgcrl.training.program import run_axis
 from vgcrl.training.resolve import resolve
 
 KEY = jax.random.key(0)
+add = jax.jit(replay.add)
 KEYS = jax.random.split(KEY, 16)
 DISCOUNT, TAU, ENTROPY = 0.9, 0.25, -1.5
 FIRST = 0.1  # of a gradient, what Adam's first moment is after one step
@@ -114,19 +118,20 @@ def test_an_update_of_soft_actor_critic(build, losses, width):
     w = jnp.concatenate([jax.random.normal(KEYS[5], (size, width - 1)), jnp.ones((size, 1))], axis=1)
     noise = jax.random.normal(KEYS[6], (2, size, actions))
     batch = Transition(s, jnp.tanh(action), after, z, jnp.arange(size) % 3 == 0)
-    out, told = agent.update(state, batch, cumulant, w, jnp.float32(1e-3), noise)
+    out, told = jax.jit(agent.update)(state, batch, cumulant, w, jnp.float32(1e-3), noise)
 
     x, next_x = jnp.concatenate([s, z], axis=1), jnp.concatenate([after, z], axis=1)
     given = (state.target_critics, state, x, next_x, batch, cumulant, w, noise)
 
     def total(params):
         critic, actor, entropy = losses(params, *given)
-        return critic + actor + params[2] * (jax.lax.stop_gradient(entropy).mean() - ENTROPY)
+        whole = critic + actor + params[2] * (jax.lax.stop_gradient(entropy).mean() - ENTROPY)
+        return whole, (critic, actor, entropy)
 
     params = state.actor, state.critics, state.log_alpha
-    for gradient, moment in zip(*map(jax.tree.leaves, (jax.grad(total)(params), out.optimiser.mu)), strict=True):
+    gradients, (critic, actor, entropy) = jax.jit(jax.grad(total, has_aux=True))(params)
+    for gradient, moment in zip(*map(jax.tree.leaves, (gradients, out.optimiser.mu)), strict=True):
         close(moment, FIRST * gradient)
-    critic, actor, entropy = losses(params, *given)
     close(told["critic_loss"].mean(), critic)
     close(told["actor_loss"].mean(), actor)
     close(told["entropy"], entropy)
@@ -216,22 +221,22 @@ def test_what_a_step_leaves(points):
     np.testing.assert_array_equal((out.scene.z != run.scene.z).any(axis=1), last)
 
 
-@pytest.mark.parametrize("where", ["of the episode", "later", "last"])
-def test_the_state_for_relabelling_is_the_one_asked_for(points, where):
+@pytest.mark.parametrize("asked", replay.RELABEL_STATES)
+def test_the_state_for_relabelling_is_the_one_asked_for(points, asked):
     p, run = points
-    name = {"of the episode": "episode", "later": "later", "last": "final"}[where]
     for t in range(10):  # two episodes; observations tell the time
         now, after = (jnp.full((4, p.spec.obs_dim), float(x)) for x in (t, t + 1))
         step = Transition(now, jnp.zeros((4, p.spec.action_dim)), after, run.scene.z, jnp.zeros(4, bool))
-        run = run._replace(replay=replay.add(run.replay, step, jnp.full(4, t % 5 == 4)))
-    config = p.config.__class__(**{**vars(p.config), "relabel_state": name, "batch": 500})
-    batches, later, _ = program.draw_batches(p._replace(config=config), run, KEY, 1)
+        run = run._replace(replay=add(run.replay, step, jnp.full(4, t % 5 == 4)))
+    config = replace(p.config, relabel_state=asked, batch=500)
+    draw = jax.jit(partial(program.draw_batches, p._replace(config=config), count=1))
+    batches, later, _ = draw(run, KEY)
     pairs = {(int(a), int(b)) for a, b in zip(batches.obs[0, :, 0], later[0, :, 0], strict=True)}
     of = {
-        "of the episode": lambda t: range(t // 5 * 5, t // 5 * 5 + 6),
+        "episode": lambda t: range(t // 5 * 5, t // 5 * 5 + 6),
         "later": lambda t: range(t + 1, t // 5 * 5 + 6),
-        "last": lambda t: [t // 5 * 5 + 5],
-    }[where]
+        "final": lambda t: [t // 5 * 5 + 5],
+    }[asked]
     assert pairs == {(t, s) for t in range(10) for s in of(t)}
 
 
@@ -293,16 +298,16 @@ def test_what_follows_a_cut_does_not_follow_from_what_was_before():
     example = Transition(*(jnp.zeros((1, n)) for n in (1, 1, 1, 1)), jnp.zeros(1, bool))
     buffer = replay.init(example, 30, 5)
 
-    def add(buffer, t):
-        return replay.add(buffer, example._replace(obs=jnp.full((1, 1), t), next_obs=jnp.full((1, 1), t + 1)), no)
+    def follow(buffer, t):
+        return add(buffer, example._replace(obs=jnp.full((1, 1), t), next_obs=jnp.full((1, 1), t + 1)), no)
 
     no = jnp.zeros(1, bool)
     for t in (0.0, 1.0):
-        buffer = add(buffer, t)
+        buffer = follow(buffer, t)
     buffer = replay.cut(buffer)
     for t in (10.0, 11.0):
-        buffer = add(buffer, t)
-    step, later = replay.sample(buffer, KEY, 200)
+        buffer = follow(buffer, t)
+    step, later = jax.jit(partial(replay.sample, batch=200))(buffer, KEY)
     found = set(zip(*(np.asarray(x)[:, 0].tolist() for x in (step.obs, step.next_obs, later)), strict=True))
     assert found == {(0, 1, 2), (1, 2, 2), (10, 11, 12), (11, 12, 12)}
 
