@@ -229,18 +229,26 @@ def test_a_click_on_the_ground_steers_a_body_by_its_velocity(browser, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("room", "kept", "said"), [(10, 9, "seed 9"), (5, 4, "seed 4 to seed 9"), (0, 1, "seed 1 to seed 9")]
+    ("room", "kept", "said"), [(10, 9, "seed 9"), (5, 4, "seed 4 to seed 9"), (1, 1, "seed 1 to seed 9")]
 )
 def test_a_page_that_is_too_large_leaves_out_the_last(room, kept, said, monkeypatch):
     """A page of 100 bytes and 10 for each policy, of which there are ten."""
     run = {"policies": [{"label": f"seed {i}"} for i in range(10)], "world": {}}
     made, told = [], []
     monkeypatch.setattr(page, "render", lambda run: made.append(run) or "x" * (100 + 10 * len(run["policies"])))
-    monkeypatch.setattr(page, "LARGEST", 100 + 10 * room - 1)
+    monkeypatch.setattr(page, "LARGEST", 100 + 10 * room - (room != 1))
     assert len(page.fitting(run, told.append)) == 100 + 10 * kept
     assert len(told) == 1
     assert told[0].endswith(f": {said}")
     assert len(made) <= 3, "all, the first alone, and what fits"
+
+
+def test_a_page_of_one_policy_that_is_too_large_says_so(monkeypatch):
+    told = []
+    monkeypatch.setattr(page, "render", lambda run: "x" * 3_000_000)
+    monkeypatch.setattr(page, "LARGEST", 2_000_000)
+    assert len(page.fitting({"policies": [{"label": "seed 0"}], "world": {}}, told.append)) == 3_000_000
+    assert told == ["the page has 3 MB, and may be slow to open"]
 
 
 def test_steering_asks_for_no_velocity_that_was_not_trained(browser, tmp_path):

@@ -79,6 +79,8 @@ def fitting(run: Data, warn: Callable[[str], None]) -> str:
         left, last = every[count]["label"], every[-1]["label"]
         many = left if count == len(every) - 1 else f"{left} to {last}"
         warn(f"left out to keep the page below {LARGEST / 1e6:.0f} MB: {many}")
+    if len(page) > LARGEST:
+        warn(f"the page has {len(page) / 1e6:.0f} MB, and may be slow to open")
     return page
 
 
