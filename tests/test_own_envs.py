@@ -181,7 +181,7 @@ def test_goals_of_a_page_that_plays_back_are_asked_for(tmp_path, capsys):
     for episode, (goal,) in zip(episodes, asked, strict=True):
         seen = episode["observations"]
         last = np.frombuffer(base64.b64decode(seen["f32"]), "<f4").reshape(seen["shape"])[-1, 0]
-        assert episode["label"] == f"goal {goal:.2f}: reached {last:.2f}"
+        assert episode["label"] == f"to {goal:.2f}: reached {last:.2f}".replace("-", "−")
     assert main(["explore", str(run), "--goal", "9"]) == 2
     assert "--goal 9 is out of range" in capsys.readouterr().err
     ground = untrained(tmp_path / "ground", "diayn", env="pointmass", goal_dim=3)

@@ -1,5 +1,6 @@
 """One episode of a Gymnasium environment for a film or a page: pictures where it draws itself."""
 
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -60,9 +61,11 @@ def _made(name: str, options: dict[str, Any], tell: Callable[[BaseException], Us
 
 def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> list[np.ndarray]:
     drawing = {**options, "render_mode": "rgb_array"}
-    with _made(name, drawing, lambda error: NoPictures(told(error))) as env:  # whatever is wrong with a user's renderer
-        choose_for_gymnasium()
-        return _episode(env, steps, act, _rendered)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*render_mode")  # that it may not draw itself is told if it does not
+        with _made(name, drawing, lambda error: NoPictures(told(error))) as env:  # whatever is wrong with a renderer
+            choose_for_gymnasium()
+            return _episode(env, steps, act, _rendered)
 
 
 def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np.ndarray]:

@@ -39,13 +39,13 @@ def _label(program: Program, z: Any, last: np.ndarray) -> str:
     """Returns the label of an episode: its goal and, where goals are states, the state at its end."""
 
     def numbers(values: Any) -> str:
-        return ", ".join(f"{x:.2f}" for x in np.asarray(values)[:4])
+        return ", ".join(f"{x:.2f}" for x in np.asarray(values)[:4]).replace("-", "−")
 
     if isinstance(program.goals, Discrete):
         return f"skill {int(z)}"
     goal, features = numbers(program.goals.show(z)), list(program.config.feature_indices(program.spec))
     if METHODS[program.config.method].bounded and not program.spec.pixels:
-        return f"goal {goal}: reached {numbers(last[features])}"
+        return f"to {goal}: reached {numbers(last[features])}"
     return f"z = {goal}"
 
 
