@@ -258,6 +258,8 @@ def test_so_many_updates_are_made(env, updates_per_step, random_steps, counts):
         runs = made.advance(runs, i, 1)
         assert runs.learner.optimiser.count.tolist() == [count], i
         assert runs.learner.agent.optimiser.count.tolist() == [count], i
+        if count == 1:  # what is told of an update is a mean over its batch
+            close(runs.info["alpha"], made.config.initial_alpha)
 
 
 def test_a_bound_of_0_is_none():
