@@ -19,6 +19,7 @@ from vgcrl.errors import Broken, UsageError, hint, missing_for_reports
 from vgcrl.training.fields import one_of
 
 HELP = ("-h", "--help")
+UNDRAWN = ("evaluate", "experts", "list")  # commands that draw nothing, and need not wait for matplotlib
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -179,7 +180,7 @@ def _set_up_jax() -> None:
 def _own_style(command: str) -> Generator[None]:
     """Sets the style of figures while a command runs, whatever style the user has (a matplotlibrc)."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns of files of its own that it cannot write
-    if command in ("evaluate", "experts", "list") or missing_for_reports():
+    if command in UNDRAWN or missing_for_reports():
         yield
         return
     from vgcrl.show.subplots import own_style

@@ -70,7 +70,8 @@ def untargeted(entry: Entry) -> str:
     """Returns why the targets of a row are not what the paper means by them; empty where they are."""
     if not entry.targets["count"]:
         return "without target states"
-    return "whose targets are states of experts most of which missed their velocity" * (entry.targets["missed"] > 0.5)
+    missed = entry.targets["missed"] > 0.5
+    return "whose targets are states of experts most of which missed their velocity" if missed else ""
 
 
 def unjudged(entry: Entry) -> str:

@@ -272,7 +272,7 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
         late = "MuJoCo was imported before MUJOCO_GL was set (egl, osmesa)"
         say(f"{late if gl.too_late() else 'no OpenGL renders here (EGL, OSMesa)'}: robots are drawn flat")
     found = scenes(folder, ask._replace(rendered=renderer), say)
-    say(f"drawing {counted(MOMENTS if path.suffix == '.png' else len(moments(found)), 'moment')}")
+    say(f"drawing {counted(MOMENTS if path.suffix == '.png' else len(moments(found)), 'frame')}")
     return write(found._replace(remark="with noise" if ask.noise else ""), path, follow=follow)
 
 

@@ -102,12 +102,12 @@ def _new_folder(config: Config, folder: Path | None) -> Path:
 
 
 @contextmanager
-def _full_disk(folder: Path, config: Config, check_folder: Callable[[], None]) -> Generator[None]:
+def _write_errors(folder: Path, config: Config, check_folder: Callable[[], None]) -> Generator[None]:
     """Turn an error in writing a file of the run into UsageError; what was saved remains."""
     try:
         yield
     except OSError as error:
-        if not str(error.filename).startswith(str(folder)):
+        if not Path(str(error.filename)).is_relative_to(folder):
             raise
         check_folder()
         what = f"{error.filename}: {error.strerror}; the run stopped, and what was saved remains"
@@ -161,7 +161,7 @@ def start(
             _note_collecting(config, display)
         if not (asked or quiet or folder == usual_folder(config)):
             display.note(f"{usual_folder(config)} is taken: this run is {folder}")
-        with _full_disk(folder, config, check_folder), _failures(folder):
+        with _write_errors(folder, config, check_folder), _failures(folder):
             return train_loop(program, folder, runs, START, display, evaluated, check_folder, callback)
 
 
@@ -266,7 +266,7 @@ def resume(
     with (
         locked(folder) as check_folder,
         Display(config.method, config.steps, quiet, len(config.settings)) as display,
-        _full_disk(folder, config, check_folder),
+        _write_errors(folder, config, check_folder),
     ):
         program = compile_config(config)
         _check_memory(program)
