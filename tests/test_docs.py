@@ -58,7 +58,7 @@ def test_commands_are_understood(capsys):
             resolve(options_of(args))
             trained += 1
         elif args.command == "reproduce":
-            assert args.name in EXPERIMENTS, where
+            assert args.name in (*EXPERIMENTS, "all"), where
         elif args.command in ("explore", "film") and not words[1].startswith("runs/"):
             assert words[1] in policies.names(), where
         elif args.command == "sweep":

@@ -167,6 +167,10 @@ def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
     other.parent.mkdir(parents=True)
     shutil.copytree(folder / "runs" / "2d", other)
     shutil.rmtree(other / "checkpoints" / "000000000640")
+    for out, states in (("one", ["done", "done"]), ("two", ["begun", "to do"])):
+        assert main(["reproduce", "windy", "--quick", "--dry-run", "--out", str(tmp_path / out)]) == 0
+        rows = [line.split(maxsplit=3) for line in capsys.readouterr().out.splitlines()[2:]]
+        assert rows == [[name, "4", "640", state] for name, state in zip(("2d", "10d"), states, strict=True)]
     assert main(["reproduce", "windy", "--quick", "--out", str(tmp_path / "two")]) == 0
     said = capsys.readouterr().err
     assert "2d: continues" in said
@@ -177,6 +181,15 @@ def test_reproduce_continues_and_does_not_repeat(small, tmp_path, capsys):
 def test_report_of_an_experiment_and_a_bad_name(small, tmp_path, capsys):
     assert main(["reproduce", "wind", "--out", str(tmp_path)]) == 2
     assert "did you mean windy" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_of_all_is_the_plan_of_each(tmp_path, capsys):
+    assert main(["reproduce", "all", "--quick", "--dry-run", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    for name, experiment in EXPERIMENTS.items():
+        programs, (_, plan) = experiment.runs(True), said.split(f"{name}: {stated(experiment, quick=True)}\n")
+        assert [line.split()[0] for line in plan.splitlines()[1 : 1 + len(programs)]] == list(programs)
     assert not list(tmp_path.iterdir())
 
 

@@ -946,7 +946,9 @@ def test_the_committed_tables_are_those_of_the_committed_cells(name):
         (["windy", "--updates-per-step", "1"], "--updates-per-step does not apply to windy"),
         (["windy", "--env", "Ant"], "--env does not apply to windy"),
         (["windy", "--engine", "warp"], "--engine warp does not run windy-pointmass; valid: auto, jax"),
-        (["spectral", "--dry-run"], "valid with: discrete, continuous"),
+        (["spectral", "--report"], "valid with: discrete, continuous"),
+        (["spectral", "--program", "G30", "--dry-run"], "valid: G10, G20, G50, G20-vectorised"),
+        (["windy", "--engine", "warp", "--dry-run"], "--engine warp does not run windy-pointmass"),
         (["all", "--goal-dim", "10"], "--goal-dim does not apply to windy"),
     ],
 )

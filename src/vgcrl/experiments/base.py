@@ -23,7 +23,7 @@ from vgcrl.files import atomic_write, read_small
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import over_time
 from vgcrl.show.report import Page, Section, markdown, png, svg, write
-from vgcrl.show.tables import Table, counted, least_to_most, with_interval
+from vgcrl.show.tables import Table, aligned, counted, least_to_most, with_interval
 from vgcrl.training import logs, run_folder, summary, trainer
 from vgcrl.training.config import Config
 from vgcrl.training.fields import flag, one_of, spoken
@@ -75,7 +75,10 @@ class Outcome(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What the user asks of an experiment. Only a grid takes more than `quick`, `program`, `engine` and `physics`."""
+    """What the user asks of an experiment.
+
+    Only a grid takes more than `quick`, `program`, `engine`, `physics` and `dry_run`.
+    """
 
     quick: bool = False
     env: tuple[str, ...] = ()  # empty: all
@@ -185,21 +188,40 @@ def paper_rows(table: str) -> list[dict[str, str]]:
     return [row for row in csv.DictReader(text.splitlines()) if row["table"] == table]
 
 
-def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Say) -> list[Task]:
-    """Returns a task for each unfinished program of an experiment, or only for the one asked for."""
+def programs_of(experiment: Experiment, ask: Request) -> dict[str, Options]:
+    """Returns the options of every program, with the simulator asked for."""
     programs = experiment.runs(ask.quick)
     if ask.program is not None:
         one_of("--program", ask.program, programs)
-
     simulator = {k: v for k, v in {"engine": ask.engine, "physics": ask.physics}.items() if v is not None}
-    out = []
+    return {name: options | simulator for name, options in programs.items()}
+
+
+def done_before(experiment: Experiment, run: Path) -> bool:
+    return run_folder.is_finished(run) or (experiment.logs and logged(run))
+
+
+def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Say) -> list[Task]:
+    """Returns a task for each unfinished program of an experiment, or only for the one asked for."""
+    programs, out = programs_of(experiment, ask), []
     for i, (key, options) in enumerate(programs.items()):
         run, place = folder / "runs" / key, f"[{i + 1}/{len(programs)}] {key}"
-        if run_folder.is_finished(run) or (experiment.logs and logged(run)):
+        if done_before(experiment, run):
             say(f"{place}: done before")
         elif ask.program in (None, key):
-            out.append(run_task(key, options | simulator, run, ask.one(name, key), place, say))
+            out.append(run_task(key, options, run, ask.one(name, key), place, say))
     return out
+
+
+def plan(experiment: Experiment, ask: Request, folder: Path) -> Table:
+    """Returns a table of the programs asked for, and whether each is done, begun or to do."""
+    rows = []
+    for name, options in programs_of(experiment, ask).items():
+        if ask.program in (None, name):
+            run, config = folder / "runs" / name, resolve(options)
+            state = "done" if done_before(experiment, run) else "begun" if started(run) else "to do"
+            rows.append([name, str(config.runs), f"{config.steps:,}", state])
+    return Table(["program", "runs", "steps of each", "state"], rows)
 
 
 def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], place: str, say: Say) -> Task:
@@ -373,16 +395,23 @@ def conclude(
 def reproduce(
     name: str, experiment: Experiment, folder: Path, ask: Request, command: str, say: Say, execute: Executor
 ) -> Ending:
-    """Trains the missing programs of an experiment, compares them with the paper, and writes the report."""
-    of_grids = ask._replace(quick=False, program=None, engine=None, physics=None)
+    """Trains the missing programs of an experiment, compares them with the paper, and writes the report.
+
+    A dry run says the claim and the plan, and does nothing else.
+    """
+    of_grids = ask._replace(quick=False, program=None, engine=None, physics=None, dry_run=False)
     refused = [word for word in of_grids.words() if word.startswith("--")]
     if refused:
         raise UsageError(
             f"{refused[0]} does not apply to {name}, only to the tables of robots; valid with: discrete, continuous"
         )
+    claim = stated(experiment, ask.quick)
+    if ask.dry_run:
+        for line in (f"{name}: {claim}", *aligned(plan(experiment, ask, folder))):
+            say(line)
+        return Ending(None)
     todo = tasks(name, experiment, ask, folder, say)
     folder.mkdir(parents=True, exist_ok=True)
-    claim = stated(experiment, ask.quick)
     say(f"{name}: {claim}")
     failed, stopped = carried_out(lambda: execute(todo, folder, say), folder, say)
     check_failed(failed, len(todo))
