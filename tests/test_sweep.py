@@ -8,9 +8,10 @@ from tiny import flags
 from vgcrl.cli import main
 from vgcrl.errors import UsageError
 from vgcrl.experiments.sweep.ask import Ask, Range, read_values
-from vgcrl.experiments.sweep.grid import check_same, programs, tasks
+from vgcrl.experiments.sweep.grid import own_folder, programs, tasks
 from vgcrl.experiments.sweep.results import Setting, best_command, higher_is_better, outcome, report, settings
 from vgcrl.experiments.sweep.trials import tried, write_down
+from vgcrl.training import run_folder
 from vgcrl.training.logs import append_line
 
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -121,17 +122,33 @@ def test_which_way_is_better():
 
 
 def test_a_folder_has_one_sweep(tmp_path):
-    check_same(tmp_path, Ask(GRID))
-    check_same(tmp_path, Ask(GRID))
-    with pytest.raises(UsageError, match="holds another sweep"):
-        check_same(tmp_path, Ask(GRID | {"goal_dim": [4]}))
+    for _ in range(2):
+        with own_folder(tmp_path, Ask(GRID)):
+            pass
+    with pytest.raises(UsageError, match="holds another sweep"), own_folder(tmp_path, Ask(GRID | {"goal_dim": [4]})):
+        pass
+
+
+def test_one_process_at_a_time_trains_a_sweep(tmp_path, capsys):
+    """Another is told so and writes nothing, but may train one of the programs alone, as nodes of a cluster do."""
+    command = ["sweep", "diayn", "--goal-dim", "2,3", *flags(), "--out", str(tmp_path)]
+    folder = tmp_path / "diayn-pointmass"
+    folder.mkdir()
+    with run_folder.locked(folder, "sweep"):
+        assert main(command) == 2
+        why = "another process is training this sweep; valid: wait for it, or stop it"
+        assert capsys.readouterr().err == f"vgcrl: {folder}: {why}\n"
+        assert [path.name for path in folder.iterdir()] == [".lock"]
+        assert main([*command, "--program", "goal-dim=2"]) == 0
+    assert main(command) == 0
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"", b'{"method": ["diayn"'])
 def test_a_damaged_record_of_a_sweep_is_named(tmp_path, content):
     (tmp_path / "sweep.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"sweep\.json is damaged; valid: delete that file"):
-        check_same(tmp_path, Ask(GRID))
+    damaged = pytest.raises(UsageError, match=r"sweep\.json is damaged; valid: delete that file")
+    with damaged, own_folder(tmp_path, Ask(GRID)):
+        pass
 
 
 @pytest.mark.parametrize(

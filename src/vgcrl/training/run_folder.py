@@ -74,10 +74,10 @@ def _check_links(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Generator[Callable[[], None]]:
-    """Lock a run folder, so that only one process writes it.
+def locked(folder: Path, what: str = "run") -> Generator[Callable[[], None]]:
+    """Lock the folder of a run, or of `what` it is, so that only one process writes it.
 
-    Yields a function that raises if the folder is gone or was replaced.
+    Yields a function that raises if the folder of a run is gone or was replaced.
     """
     path = folder / ".lock"
     _check_links(folder)
@@ -86,14 +86,14 @@ def locked(folder: Path) -> Generator[Callable[[], None]]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(
-                f"{folder}: another process is training this run; valid: wait for it, or stop it"
+                f"{folder}: another process is training this {what}; valid: wait for it, or stop it"
             ) from None
         mine = os.fstat(file.fileno())
 
         def check() -> None:
             if not path.exists() or not os.path.samestat(path.lstat(), mine) or not (folder / "config.json").exists():
-                what = "was removed or replaced while it was being trained, so nothing more can be saved there"
-                raise UsageError(f"{folder} {what}; valid: a folder that stays")
+                gone = "was removed or replaced while it was being trained, so nothing more can be saved there"
+                raise UsageError(f"{folder} {gone}; valid: a folder that stays")
 
         yield check
 

@@ -5,6 +5,8 @@ Seeds and knobs are trained together (vmapped); every combination of the other o
 
 import itertools
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,18 +96,24 @@ def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
     return out
 
 
-def check_same(folder: Path, ask: Ask) -> None:
-    """Raises UsageError where the folder holds another sweep, else keeps the options of this one there."""
+@contextmanager
+def own_folder(folder: Path, ask: Ask) -> Generator[None]:
+    """Locks the folder of a sweep while it is trained, and keeps its options there.
+
+    Raises UsageError where another process is training it, or the folder holds another sweep.
+    """
     path, text = folder / "sweep.json", json.dumps(ask.options, indent=1) + "\n"
-    if path.exists() and path.read_bytes() != text.encode():
-        try:
-            json.loads(path.read_bytes())
-        except (ValueError, RecursionError):
-            valid = "delete that file, and the same options go on"
-            raise UsageError(f"{path} is damaged; valid: {valid}") from None
-        raise UsageError(f"--out: {folder} holds another sweep; valid: another --out, or the same options to go on")
     folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, text)
+    with run_folder.locked(folder, "sweep"):
+        if path.exists() and path.read_bytes() != text.encode():
+            try:
+                json.loads(path.read_bytes())
+            except (ValueError, RecursionError):
+                valid = "delete that file, and the same options go on"
+                raise UsageError(f"{path} is damaged; valid: {valid}") from None
+            raise UsageError(f"--out: {folder} holds another sweep; valid: another --out, or the same options to go on")
+        atomic_write(path, text)
+        yield
 
 
 def plan(ask: Ask) -> Table:
@@ -145,8 +153,8 @@ def train_all(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[str]:
     """Trains all combinations, and returns a line for each program that failed."""
     every = [config for _, config in programs(ask).values()]
     higher_is_better(ask.metric, every)
-    if ask.program is None:
-        check_same(folder, ask)
-        runs = sum(config.runs for config in every)
-        say(f"{counted(len(every), 'program')}, {counted(runs, 'run')} in all")
-    return execute(tasks(ask, folder, say), folder, say)
+    if ask.program is not None:  # also what a node does for a sweep that has locked the folder
+        return execute(tasks(ask, folder, say), folder, say)
+    with own_folder(folder, ask):
+        say(f"{counted(len(every), 'program')}, {counted(sum(config.runs for config in every), 'run')} in all")
+        return execute(tasks(ask, folder, say), folder, say)

@@ -24,7 +24,7 @@ from vgcrl.experiments.scheduling.view import View
 from vgcrl.experiments.scheduling.worker import Order
 from vgcrl.experiments.sweep import trials
 from vgcrl.experiments.sweep.ask import Ask, Range, varied
-from vgcrl.experiments.sweep.grid import check_same, check_trials
+from vgcrl.experiments.sweep.grid import check_trials, own_folder
 from vgcrl.experiments.sweep.results import higher_is_better
 from vgcrl.experiments.sweep.trials import Values, trial, trial_name, tried, write_down
 from vgcrl.training.config import Config
@@ -133,6 +133,6 @@ def train_trials(ask: Ask, folder: Path, say: Say, execute: Executor) -> list[st
     if not isinstance(execute, OnRay):
         raise UsageError("--trials is a search by Ray Tune; valid: --ray local or an address with it")
     config = check_trials(ask)
-    check_same(folder, ask)
     ray.cloudpickle.register_pickle_by_value(trials)
-    return search(ask, folder, say, execute, config)
+    with own_folder(folder, ask):
+        return search(ask, folder, say, execute, config)
