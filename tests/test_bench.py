@@ -6,6 +6,7 @@ import jax
 import pytest
 
 from vgcrl.bench import speeds
+from vgcrl.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +30,11 @@ def test_a_package_that_is_not_there_is_left_out(monkeypatch):
     monkeypatch.setattr(speeds, "find_spec", lambda name: None if name == "mujoco" else name, raising=False)
     found = speeds.bench(None, "pointmass", ("jax",), (1,), (10,), None, None, 0.1)
     assert found["versions"] == {"jax": "1", "jaxlib": "1"}
+
+
+def test_a_plot_makes_its_folder(monkeypatch, tmp_path):
+    row = {"runs": 1, "goal_dim": 10, "updates_per_second": 100.0}
+    monkeypatch.setattr(speeds, "bench", lambda *_: {"training": [row]})
+    plot = tmp_path / "new" / "folder" / "speeds.png"
+    assert main(["bench", "--plot", str(plot)]) == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")

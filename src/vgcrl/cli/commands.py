@@ -324,10 +324,9 @@ def _bench(args: argparse.Namespace) -> int:
         raise UsageError(f"--seconds {args.seconds:g} is out of range; valid: a positive number up to 3600")
     if args.plot:
         need_report("bench --plot")
-        folder = args.plot.absolute().parent
-        if args.plot.suffix not in (".png", ".svg") or not folder.is_dir() or not os.access(folder, os.W_OK):
-            what = "a .png or .svg in a folder that exists and can be written"
-            raise UsageError(f"--plot {args.plot} cannot be drawn; valid: {what}")
+        there = next(folder for folder in args.plot.absolute().parents if folder.exists())
+        if args.plot.suffix not in (".png", ".svg") or not there.is_dir() or not os.access(there, os.W_OK):
+            raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg where it can be written")
     from vgcrl.bench.speeds import bench
 
     with redirect_stdout(sys.stderr):  # a peer may print
@@ -339,6 +338,7 @@ def _bench(args: argparse.Namespace) -> int:
     if args.plot:
         from vgcrl.show.figures import speed
 
+        args.plot.parent.mkdir(parents=True, exist_ok=True)
         speed(record).savefig(args.plot)
     return 0
 
