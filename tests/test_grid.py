@@ -441,9 +441,9 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
 )
 def test_both_machines_are_told_where_there_were_two(measured, reported):
     job, cell = fake([row()])
-    table = comparison.effort([job], {job.name: cell | {"hardware": "a GPU"} | measured})
+    table = comparison.sizes_and_hardware([job], {job.name: cell | {"hardware": "a GPU"} | measured})
     assert table.rows[0][-1] == f"{reported}; vgcrl 0"
-    table = comparison.effort([job], {job.name: cell | {"versions": {}}})  # trained before lines had them
+    table = comparison.sizes_and_hardware([job], {job.name: cell | {"versions": {}}})  # trained before lines had them
     assert table.rows[0][-1] == "a machine; versions not recorded"
 
 
@@ -460,9 +460,9 @@ def test_both_engines_are_told_where_there_were_two():
         (fast | other, "warp, fast physics, measured by mujoco"),
         (falls | other, "warp, episodes end with a fall, measured by mujoco"),
     ):
-        table = comparison.effort([job], {job.name: cell | more})
+        table = comparison.sizes_and_hardware([job], {job.name: cell | more})
         assert table.rows[0][table.columns.index("engine")] == told
-    assert len(comparison.effort([job], {}).rows[0]) == len(table.columns)
+    assert len(comparison.sizes_and_hardware([job], {}).rows[0]) == len(table.columns)
 
 
 @pytest.mark.parametrize(("asked", "ends"), [(None, (None, True)), (True, (True, True)), (False, (False, False))])

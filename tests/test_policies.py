@@ -28,7 +28,7 @@ def test_each_acts_and_says_what_it_is(name):
     assert np.isfinite(action).all()
     assert parse(card["command"].split()[1:]).method == card["method"]
     assert card["steps"] > 0
-    assert {"F", "lgr_z"} <= card["measured"].keys() & policies.measured(card).keys()
+    assert {"F", "lgr_z"} <= card["measured"].keys() & policies.metrics_of(card).keys()
     assert card["about"]
 
 
@@ -53,8 +53,8 @@ def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path, monkeypatch):
     np.testing.assert_array_equal(both.act(state, z=3), one.act(state, z=3))
     card = json.loads((made / "card.json").read_text())
     assert (card["seed"], card["measured"]["F"], card["noise"]) == (1, 1.5, True)
-    assert policies.measured(card) == card["with_noise"] == {"F": 1.75, "lgr_z": 0.75}
-    assert policies.measured(card | {"noise": False}) == card["measured"]
+    assert policies.metrics_of(card) == card["with_noise"] == {"F": 1.75, "lgr_z": 0.75}
+    assert policies.metrics_of(card | {"noise": False}) == card["measured"]
     assert (made / "policy.safetensors").stat().st_size < (run / "policy.safetensors").stat().st_size
 
 

@@ -238,7 +238,7 @@ def _list(args: argparse.Namespace) -> int:
         from vgcrl.use import policies
 
         cards = {name: policies.card(name) for name in policies.names()}
-        found = {n: reached(policies.measured(c)) + ", with noise" * c.get("noise", False) for n, c in cards.items()}
+        found = {n: reached(policies.metrics_of(c)) + ", with noise" * c.get("noise", False) for n, c in cards.items()}
         rows = [[n, c["method"], c["env"], f"{c['steps']:,}", found[n], c["about"]] for n, c in cards.items()]
         _print_table(["policy", "method", "env", "steps", "measured", "what it does"], rows)
         print("\ntrained with")

@@ -305,7 +305,7 @@ def text_table(columns: list[Any], rows: list[list[Any]]) -> Table:
     return Table([str(cell) for cell in columns], [[str(cell) for cell in row] for row in rows])
 
 
-def effort(programs: dict[str, Facts]) -> Table:
+def sizes_and_minutes(programs: dict[str, Facts]) -> Table:
     """Returns a table of the settings, seeds, steps and minutes of each program."""
     rows = []
     for name, facts in programs.items():
@@ -420,5 +420,5 @@ def reproduce(
     runs = {key: folder / "runs" / key for key in experiment.runs(ask.quick)}
     about = {"experiment": name, "title": experiment.title, "claim": claim, "command": command}
     programs, outcome = {key: program_facts(run) for key, run in runs.items()}, experiment.compare(runs)
-    outcome = outcome._replace(tables=outcome.tables | {BEHIND: effort(programs)})
+    outcome = outcome._replace(tables=outcome.tables | {BEHIND: sizes_and_minutes(programs)})
     return Ending(conclude(folder, about, outcome, programs, say))

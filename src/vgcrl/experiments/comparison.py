@@ -62,7 +62,8 @@ def marked(entry: Entry, metric: str, higher: bool) -> str:
     """
     if entry.cell and (metric == "lgr_s" or (metric == "lgr_v" and untargeted(entry))):
         return UNJUDGED
-    found = mark(entry.values(metric), entry.paper(metric), rises(metric, higher), finest(entry, metric, higher))
+    up = higher_is_better(metric, higher)
+    found = mark(entry.values(metric), entry.paper(metric), up, finest(entry, metric, higher))
     return UNJUDGED if found == BETTER and metric == "lgr_v" and stands_still(entry) else found
 
 
@@ -120,9 +121,9 @@ def finest(entry: Entry, metric: str, higher: bool) -> float:
     return 1 / entry.cell["episodes"] if entry.cell and metric == "lgr_z" and higher else 0.0
 
 
-def rises(metric: str, higher: bool) -> bool:
-    """Returns whether a higher metric is better; of LGR(z) `higher` says so."""
-    return metric == "F" or (metric == "lgr_z" and higher)
+def higher_is_better(metric: str, higher_lgr_z: bool) -> bool:
+    """Returns whether a higher metric is better; `higher_lgr_z`: whether a higher LGR(z) is."""
+    return metric == "F" or (metric == "lgr_z" and higher_lgr_z)
 
 
 def summary(rows: list[Entry], higher: bool) -> Table:
@@ -157,7 +158,7 @@ def so_far(cell: Cell) -> str:
     return "" if is_finished(cell) else ", unfinished"
 
 
-def effort(jobs: list[Job], cells: dict[str, Cell]) -> Table:
+def sizes_and_hardware(jobs: list[Job], cells: dict[str, Cell]) -> Table:
     """Returns a table of the sizes, the time, the engine, the hardware and the versions of each program."""
     rows = []
     for job in jobs:
@@ -219,7 +220,8 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
     def change(on: Entry, off: Entry, metric: str) -> list[str]:
         gain, paper = on.values(metric) - off.values(metric), (on.paper(metric), off.paper(metric))
         known = bool(np.isfinite(off.values(metric)).all())  # else the technique is compared with nothing
-        sign = SIGNS[mark(gain, 0.0, rises(metric, higher), finest(on, metric, higher)) if known else UNJUDGED]
+        up = higher_is_better(metric, higher)
+        sign = SIGNS[mark(gain, 0.0, up, finest(on, metric, higher)) if known else UNJUDGED]
         theirs = "–" if paper[0] is None or paper[1] is None else f"{paper[0] - paper[1]:.3f}"
         return [with_interval(gain.mean(), interval(gain)) + sign, theirs]
 
@@ -234,7 +236,7 @@ def changes(knob: str, rows: list[Entry], higher: bool) -> Table:
 def verdict(contrast: PairedClaim, rows: list[Entry], higher: bool) -> Claim:
     """Judges a claim by the differences of paired seeds: it holds where their mean is at least half the paper's."""
     metric, both = contrast.metric, pairs(contrast, rows)
-    up = rises(metric, higher)
+    up = higher_is_better(metric, higher)
     published = [float(a.row[COLUMNS[metric]]) - float(b.row[COLUMNS[metric]]) for a, b in both if a.published]
     change = float(np.mean(published)) if published else 0.0
     paper = f"{change:+.3f}" if published else "–"
@@ -356,7 +358,7 @@ def compare(jobs: list[Job], cells: dict[str, Cell], contrasts: tuple[PairedClai
         if any(knob in contrast.knobs for contrast in contrasts):
             title = f"What {name} changes, by paired seeds: {signs_of_change(rows, higher)}"
             tables[title] = changes(knob, rows, higher)
-    tables[BEHIND] = effort(jobs, cells)
+    tables[BEHIND] = sizes_and_hardware(jobs, cells)
     claims = [verdict(contrast, rows, higher) for contrast in contrasts]
     reported = (headline(table, higher), extent(jobs, cells), slower(table, higher), NOISE)
     finding = " ".join(filter(None, reported))

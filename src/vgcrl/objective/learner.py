@@ -60,7 +60,7 @@ def successor(
 
 
 CRITICS = {"scalar": scalar, "successor": successor}
-TOLD = ("F", "reward", "critic_loss", "actor_loss", "alpha", "entropy")  # reported by every update
+UPDATE_METRICS = ("F", "reward", "critic_loss", "actor_loss", "alpha", "entropy")  # reported by every update
 REWARDS = ("level", "progress")  # log q(z|s') itself, or its increase in one step
 
 
@@ -83,7 +83,7 @@ def update(
     bonus: float,
     progress: bool = False,
 ) -> tuple[LearnerState, dict[str, Float[Array, " batch"]]]:
-    """Returns the learner after Eqs. 4 and 3 on one batch, and the numbers named in TOLD for each example.
+    """Returns the learner after Eqs. 4 and 3 on one batch, and the numbers named in UPDATE_METRICS for each example.
 
     One pass of q over s' serves both: the policy improves under the current λ, then λ moves on. With `progress` the
     reward of a step is log q(z|s') − log q(z|s). That is (1 − γ) log q(z|s') plus shaping by the potential log q, so

@@ -10,7 +10,7 @@ from vgcrl.envs import modules
 from vgcrl.errors import UsageError, need_report
 from vgcrl.files import as_path, check_page
 from vgcrl.show.explorer import explore as write_page
-from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise, measured
+from vgcrl.use.policies import card, folder_of, is_shipped, meant_with_noise, metrics_of
 
 
 def _say(text: str) -> None:
@@ -50,7 +50,7 @@ def explore(
         check_page(path)
     if is_shipped(folder):
         told = card(folder.name)
-        facts = {"name": folder.name, "about": told["about"], "command": told["command"], "measured": measured(told)}
+        facts = {"name": folder.name, "about": told["about"], "command": told["command"], "measured": metrics_of(told)}
         path = path or Path(f"{folder.name}.html")
     page = write_page(folder, path, _say, _noise(folder, noise), goals, out is not None, **facts)
     if open and not webbrowser.open(page.absolute().as_uri()):

@@ -85,7 +85,7 @@ def init(p: Components, seed: Int[Array, ""], knobs: Knobs, obs: Float[Array, "e
     action, terminal = jnp.zeros((count, p.spec.action_dim)), jnp.zeros(count, bool)
     example = Transition(obs, action, obs, scene.z, terminal)
     buffer = replay.init(example, p.config.rows, p.spec.horizon, p.spec.pixels)
-    info = {name: jnp.zeros(()) for name in learner.TOLD}
+    info = {name: jnp.zeros(()) for name in learner.UPDATE_METRICS}
     return RunState(state, buffer, scene, key, key_evaluation, knobs, jnp.full(2, -1, jnp.int32), info)
 
 
@@ -132,7 +132,7 @@ def absorb(
     )
 
 
-Learning = tuple[LearnerState, Float[Array, " name"]]  # learner, and the numbers in TOLD of its latest update
+Learning = tuple[LearnerState, Float[Array, " name"]]  # learner, and the numbers in UPDATE_METRICS of its latest update
 
 
 def draw_batches(p: Components, run: RunState, key: Key[Array, ""], count: int) -> Any:
@@ -161,7 +161,7 @@ def update(p: Components, knobs: Knobs, learning: Learning, drawn: Any) -> Learn
         bonus=p.config.alive_bonus,
         progress=p.config.reward == "progress",
     )
-    return state, jnp.mean(jnp.stack([info[k] for k in learner.TOLD]), axis=1)
+    return state, jnp.mean(jnp.stack([info[k] for k in learner.UPDATE_METRICS]), axis=1)
 
 
 def all_updates(
@@ -178,13 +178,13 @@ def all_updates(
 
 def learning(run: RunState) -> Learning:
     """Returns what the updates of an iteration start from."""
-    return run.learner, jnp.stack([run.info[name] for name in learner.TOLD])
+    return run.learner, jnp.stack([run.info[name] for name in learner.UPDATE_METRICS])
 
 
 def learned(learning: Learning) -> tuple[LearnerState, Means]:
     """Returns the learner after the updates of an iteration, and what they reported, by name."""
     state, means = learning
-    return state, dict(zip(learner.TOLD, means, strict=True))
+    return state, dict(zip(learner.UPDATE_METRICS, means, strict=True))
 
 
 def learn(p: Components, run: RunState, key: Key[Array, ""]) -> tuple[LearnerState, Means]:

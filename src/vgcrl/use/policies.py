@@ -43,7 +43,7 @@ def card(name: str) -> dict[str, Any]:
     return json.loads((SHIPPED / name / "card.json").read_text())
 
 
-def measured(card: dict[str, Any]) -> dict[str, float]:
+def metrics_of(card: dict[str, Any]) -> dict[str, float]:
     """Returns what was measured of a policy when it acts as it is meant to."""
     return card["with_noise"] if card.get("noise") else card["measured"]
 
