@@ -916,6 +916,20 @@ def test_the_commands_told_are_those_that_make_what_there_is():
                 assert {k: config[k] for k in grid.SCALES} == scales
 
 
+def test_programs_of_one_size_that_differ_have_a_command_each():
+    every = [job for job in grid.jobs(continuous.GRID, Request()) if job.options["env"] != "Humanoid"]
+    longer, shorter, *rest = every
+    assert longer.options["goal_dim"] == shorter.options["goal_dim"]
+    found = made([longer]) | made([shorter], steps=500_000) | made(rest)
+    assert grid.commands("continuous", continuous.GRID, every, found, False) == [
+        "vgcrl reproduce continuous --env HalfCheetah --goal-dim 5,10,20",
+        "vgcrl reproduce continuous --env Ant",
+        f"vgcrl reproduce continuous --program {longer.name}",
+        f"vgcrl reproduce continuous --program {rest[0].name}",
+        f"vgcrl reproduce continuous --steps 500000 --program {shorter.name}",
+    ]
+
+
 @pytest.mark.parametrize("name", GRIDS)
 def test_the_committed_tables_are_those_of_the_committed_cells(name):
     folder = RESULTS / name

@@ -246,23 +246,30 @@ def scales(job: Job, cell: Cell) -> tuple[Any, ...]:
 
 
 def commands(name: str, grid: Grid, every: list[Job], found: dict[str, Cell], quick: bool) -> list[str]:
-    """Returns the commands that train what is there; bodies may differ in their sizes and in the |G| that are done."""
+    """Returns the commands that train what is there; bodies may differ in their sizes and in the |G| that are done.
+
+    Of a |G| that is not all there, or whose programs differ, each program has a command of its own.
+    """
     table, plain = [job for job in every if "aside" not in job.rows[0]], grid.runs(quick)
     done: dict[tuple[Any, ...], list[Job]] = {}
     for job in (job for job in table if job.name in found):
         changed = scales(job._replace(options=plain[job.name]), found[job.name])
         done.setdefault((job.options["env"], *changed), []).append(job)
     bodies: dict[tuple[Any, ...], list[str]] = {}
+    alone: list[Job] = []
     for (env, *changed), some in done.items():
-        all_sizes = len(some) == sum(job.options["env"] == env for job in table)
-        sizes = () if all_sizes else tuple(dict.fromkeys(job.options["goal_dim"] for job in some))
-        bodies.setdefault((sizes, *changed), []).append(env)
+        others = {job.options["goal_dim"] for job in table if job.options["env"] == env and job not in some}
+        alone += [job for job in some if job.options["goal_dim"] in others]
+        sizes = tuple(dict.fromkeys(job.options["goal_dim"] for job in some if job.options["goal_dim"] not in others))
+        if sizes:
+            bodies.setdefault((sizes if others else (), *changed), []).append(env)
     asks = []
     for (sizes, *changed), envs in bodies.items():
         few = tuple(envs) if len(envs) < len({job.options["env"] for job in table}) else ()
         asks.append(Request(quick, few, sizes, **dict(zip(SCALES, changed, strict=True))))
     whole = Request(quick) in asks  # this command trains the programs beside the table too
-    for job in (job for job in every if job not in table and job.name in found):
+    alone += [job for job in every if job not in table and job.name in found]
+    for job in alone:
         changed = scales(job._replace(options=plain[job.name]), found[job.name])
         if not whole or any(x is not None for x in changed):
             asks.append(Request(quick, program=job.name, **dict(zip(SCALES, changed, strict=True))))
