@@ -237,3 +237,12 @@ def test_states_too_large_are_refused_without_a_warning(windy, recwarn):
     with pytest.raises(ValueError, match="goal_state has a number that is not finite"):
         vgcrl.load(windy).act(np.zeros(4), goal_state=[1e39, 0, 0, 0])
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+@pytest.mark.parametrize("steps", [2e5, np.int64(200_000), 200_000])
+def test_steps_of_numpy_or_as_a_whole_float_are_steps(steps, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("vgcrl.training.trainer.resume", lambda folder, steps, **_: asked.append(steps))
+    vgcrl.resume(untrained(tmp_path / "run", "diayn"), steps=steps)
+    assert asked == [200_000]
+    assert type(asked[0]) is int

@@ -2,6 +2,7 @@
 
 import signal
 
+import jax
 import numpy as np
 import pytest
 
@@ -43,6 +44,14 @@ def test_a_policy_acts_and_stays_as_it_is_when_training_goes_on(program):
     assert (program.policy(state, seed=1).act(obs, z=3) != before).any()
 
 
+def test_a_state_that_was_consumed_is_told_as_such(program):
+    state = program.init()
+    program.advance(state)
+    for use in (program.advance, program.evaluate, program.policy):
+        with pytest.raises(ValueError, match="the state was consumed by an earlier advance"):
+            use(state)
+
+
 def test_bad_input_is_refused(program):
     state = program.init()
     most = (2**31 - 1) // program.steps_per_iteration
@@ -82,9 +91,10 @@ def test_environments_on_the_host_go_on_from_the_newest_state_only():
     pytest.importorskip("mujoco")
     program = vgcrl.compile("diayn", **SMALL | {"env": "HalfCheetah", "horizon": 20, "replay": 4000, "seeds": 1})
     first = program.init()
+    copied = jax.tree.map(jax.numpy.copy, first)
     second = program.advance(first, 2)
     with pytest.raises(ValueError, match="have gone on"):
-        program.advance(first)
+        program.advance(copied)
     assert program.advance(second, 2).iteration == 4
 
 

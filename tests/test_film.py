@@ -52,6 +52,18 @@ def test_a_point_mass_is_filmed_as_long_as_asked(skills, tmp_path):
         assert found.n_frames == 6
 
 
+def test_a_film_lasts_as_long_as_what_it_shows(skills, tmp_path, monkeypatch):
+    """Also where a step is no whole number of hundredths of a second, in which a .gif counts."""
+    made = films.scenes(skills, Request([0], seconds=1), print)._replace(seconds=0.045)
+    with Image.open(films.write(made, tmp_path / "film.gif")) as found:
+        pauses = []
+        for i in range(found.n_frames):
+            found.seek(i)
+            pauses.append(found.info["duration"])
+    assert sum(pauses) == pytest.approx(1000 * 0.045 * (made.steps + 1), abs=10)
+    assert set(pauses) == {40, 50}
+
+
 def test_a_film_is_whole_or_not_there(skills, tmp_path, capsys):
     """Not written through a link that a folder came with; what was there stays where it cannot be made."""
     run = shutil.copytree(skills, tmp_path / "run")
@@ -256,6 +268,14 @@ def test_what_is_seen_in_pictures_is_filmed(env, tmp_path, capsys):
     square = [200, 80, 60] if env.startswith("Drawn") else [200, 200, 200]
     shown = (pixels == square).all(axis=-1)[:, : panels.WIDTH]
     assert shown.mean() > 0.01
+
+
+def test_all_goals_asked_for_are_filmed(tmp_path):
+    """Of an environment that draws itself too; a few of them where none is asked for."""
+    folder = untrained(tmp_path, "diayn", env="picture_envs:DrawnSquare-v0", horizon=8, workers=0)
+    asked = films.scenes(folder, Request([0, 1, 2, 3, 4, 5], seconds=1), print)
+    assert asked.labels == [f"skill {k}" for k in range(6)]
+    assert len(films.scenes(folder, Request(seconds=1), print).labels) == films.FEW
 
 
 def test_where_nothing_renders_it_says_so(tmp_path, capsys):

@@ -377,7 +377,7 @@ def test_whatever_an_environment_raises_is_one_line(raised, monkeypatch, tmp_pat
     out = tmp_path / "run"
     assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(out), *flags(horizon=6)]) == 2
     kind = type(raised).__name__
-    assert capsys.readouterr().err.splitlines()[1].startswith(f"vgcrl: foreign_envs:Lame-v0: {kind}: {raised} at ")
+    assert capsys.readouterr().err.splitlines()[2].startswith(f"vgcrl: foreign_envs:Lame-v0: {kind}: {raised} at ")
     assert {path.name for path in out.iterdir()} == {".lock", "error.txt"}
 
 
@@ -569,7 +569,8 @@ def test_an_environment_that_fails_in_the_first_evaluation(tmp_path, capsys):
     assert main(["train", "--env", "foreign_envs:Lame-v0", "--out", str(out), *flags(horizon=6)]) == 2
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "foreign_envs:Lame-v0: engine gymnasium"
-    assert said[1].startswith("vgcrl: foreign_envs:Lame-v0: RuntimeError: no power at ")
+    assert said[1].startswith("foreign_envs:Lame-v0: actions without bounds are from −1 to 1")
+    assert said[2].startswith("vgcrl: foreign_envs:Lame-v0: RuntimeError: no power at ")
     assert {path.name for path in out.iterdir()} == {".lock", "error.txt"}, "so that it may be tried again"
 
 

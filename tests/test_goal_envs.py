@@ -111,7 +111,22 @@ def test_shares_of_success():
         "env_success_end": [pytest.approx(1 / 3)],
     }
     own.follow(np.array([[np.nan] * 3]), np.zeros((1, 3), bool))
-    assert OwnSuccess((1, 1)).rates() == {"env_success": [0.0], "env_success_end": [0.0]}
+    assert OwnSuccess((1, 1)).rates() == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ([np.nan, np.nan, 1.0], {"env_success": [1.0], "env_success_end": [1.0]}),  # told at the end only
+        ([np.nan, 0.0, np.nan], {"env_success": [0.0]}),
+        ([np.nan, np.nan, np.nan], {}),
+    ],
+)
+def test_success_need_not_be_told_at_every_step(said, expected):
+    own = OwnSuccess((1, 1))
+    for i, each in enumerate(said):
+        own.follow(np.array([[each]]), np.array([[i == 2]]))
+    assert {name: x.tolist() for name, x in own.rates().items()} == expected
 
 
 def test_a_policy_that_goes_where_it_is_asked_has_success(monkeypatch):
@@ -209,7 +224,7 @@ def test_defaults_follow_the_range_that_is_asked_for(goal_range, sigma):
 
 
 def test_defaults_of_goals_without_a_range_wait_for_one():
-    same_place = ("fixed=True",)
+    same_place = ("fixed=true",)
     one_line(lambda: resolve(Options("gcrl", REACH, env_arg=same_place)), "has no known range")
     config = resolve(Options("gcrl", REACH, env_arg=same_place, goal_range=(-1.2, 1.2)))
     assert (config.sigma, config.reward) == (0.2, "progress")

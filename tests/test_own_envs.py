@@ -198,3 +198,92 @@ def test_a_printed_command_imports_what_only_this_folder_has(tmp_path, monkeypat
     assert modules.to_import("pointmass", []) == ""
     run = untrained(tmp_path / "a run", "diayn", env=SHIP, seeds=1, horizon=6)
     assert command_for("explore", run, read_config(run)) == f"vgcrl explore '{run}'"  # PYTHONPATH has tests
+
+
+def of_space(space):
+    """An environment that shows samples of a space."""
+
+    class Shows(gymnasium.Env):
+        observation_space, action_space = space, gymnasium.spaces.Discrete(3)
+
+        def reset(self, *, seed=None, options=None):
+            return self.observation_space.sample(), {}
+
+        def step(self, action):
+            return self.observation_space.sample(), 0.0, False, False, {}
+
+    return own.named(lambda: Shows()).env
+
+
+SPACES = gymnasium.spaces
+NOT_ARRAYS = {
+    "Discrete": SPACES.Discrete(16, start=3),
+    "MultiDiscrete": SPACES.MultiDiscrete([4, 4]),
+    "in rows": SPACES.MultiDiscrete([[2, 2], [2, 2]]),
+    "Dict": SPACES.Dict(kind=SPACES.Discrete(3), place=SPACES.Box(-1, 1, (2, 2))),
+    "Tuple": SPACES.Tuple((SPACES.Discrete(3), SPACES.Box(-1, 1, (2,)))),
+}
+
+
+@pytest.mark.parametrize("space", NOT_ARRAYS.values(), ids=NOT_ARRAYS)
+def test_a_policy_takes_observations_as_the_environment_gives_them(space, tmp_path):
+    space.seed(0)
+    seen = [space.sample() for _ in range(16)]
+    flat = np.stack([SPACES.flatten(space, each) for each in seen]).astype(np.float32)
+    policy = vgcrl.load(untrained(tmp_path, "diayn", env=of_space(space), horizon=8, workers=0))
+    wanted = policy.act(flat, z=1)
+    assert wanted.shape == (16,)
+    assert [policy.act(each, z=1) for each in seen] == wanted.tolist()
+    assert policy.act(seen, z=1).tolist() == wanted.tolist()
+    if not isinstance(seen[0], (dict, tuple)):
+        assert policy.act(np.array(seen), z=1).tolist() == wanted.tolist()
+    assert policy.embed(seen[0]) == policy.embed(flat[0])
+    for wrong in (None, "left", [], [[0.5, 0.5], [0.5]], {"other": 0}, -1):
+        with pytest.raises(ValueError, match=r"obs is no observation of local\.|has shape"):
+            policy.act(wrong, z=1)
+
+
+def test_target_states_may_be_observations_as_the_environment_gives_them(tmp_path):
+    space = SPACES.Discrete(16)
+    run = untrained(tmp_path, "diayn", env=of_space(space), horizon=8, workers=0)
+    flat = np.eye(16, dtype=np.float32)
+    given = vgcrl.evaluate(run, targets=np.arange(16), episodes=2)
+    assert given["targets"] == "16 states given"
+    assert vgcrl.evaluate(run, targets=flat, episodes=2)["targets"] == "16 states given"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "first", "last", "told"),
+    [
+        (0.0, 7e6, 0.0, 7e6, False),
+        (-2e9, 2e9, -2e9, 2e9, False),
+        (-np.inf, np.inf, -1.0, 1.0, True),
+        (-3e38, 5.0, 3.0, 5.0, True),
+        (5.0, np.inf, 5.0, 7.0, True),
+    ],
+)
+def test_bounds_of_actions_are_kept_and_those_made_up_are_told(low, high, first, last, told):
+    class Thrust(Ship):
+        action_space = gymnasium.spaces.Box(low, high, (2,))
+
+    worlds = Foreign(own.named(lambda: Thrust()).env, 1, 1, horizon=6, workers=0)
+    assert worlds.spec.action_low == pytest.approx((first, first))
+    assert worlds.spec.action_high == pytest.approx((last, last))
+    assert ("actions without bounds" in worlds.spec.remark) == told
+    worlds.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("a=False",), "--env-arg a=False would be text; valid: a=false"),
+        (("a=None",), "a=null"),
+        (("a=1", "b=2", "a=3"), "--env-arg a is given twice"),
+    ],
+)
+def test_words_that_would_mean_something_else_are_refused(words, expected):
+    one_line(lambda: own.to_keywords(words), expected)
+
+
+def test_words_that_are_json_or_text():
+    assert own.to_keywords(("a=false", "b=Falsehood", 'c="None"')) == {"a": False, "b": "Falsehood", "c": "None"}

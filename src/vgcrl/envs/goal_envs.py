@@ -35,22 +35,22 @@ class OwnSuccess:
 
     def __init__(self, shape: tuple[int, ...]):
         self.running = np.ones(shape, bool)
-        self.ever, self.end = np.zeros(shape), np.zeros(shape)
+        self.ever, self.end = np.full(shape, np.nan), np.full(shape, np.nan)
 
     def follow(self, succeeded: np.ndarray, last: np.ndarray) -> None:
         """Adds one step of all episodes; an episode that has ended is no longer counted."""
-        self.ever = np.where(self.running, np.maximum(self.ever, succeeded), self.ever)
+        self.ever = np.where(self.running, np.fmax(self.ever, succeeded), self.ever)
         self.end = np.where(self.running, succeeded, self.end)
         self.running &= ~last
 
     def rates(self) -> dict[str, np.ndarray]:
         """Returns the share of episodes of each run that reached it at any step, and at the end.
 
-        The dict is empty where the environment does not say whether its goal is reached.
+        A share is left out if the environment says of one of the episodes at no step, or not at the end, whether its
+        goal is reached.
         """
-        if np.isnan(self.ever).any():
-            return {}
-        return {"env_success": self.ever.mean(axis=1), "env_success_end": self.end.mean(axis=1)}
+        found = dict(zip(OWN_SUCCESS, (self.ever, self.end), strict=True))
+        return {name: each.mean(axis=1) for name, each in found.items() if not np.isnan(each).any()}
 
 
 OWN_SUCCESS = ("env_success", "env_success_end")

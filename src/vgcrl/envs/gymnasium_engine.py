@@ -13,12 +13,14 @@ from vgcrl.envs import bodies, goal_envs, modules, own
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import at_fault, close, place_of, told
 from vgcrl.envs.gymnasium_pool import Pool, make_env
-from vgcrl.envs.observations import NotNumbers, flat
+from vgcrl.envs.observations import NotNumbers, flat, in_rows
 from vgcrl.errors import UsageError, hint, install
 from vgcrl.objective.types import EnvSpec, Step
 
 MOST_CHOICES = 100_000  # most discrete actions; policy and critics have an output for each
-UNBOUNDED = 1e6  # environments often write some large number for a bound that is not there
+# environments often write some large number for a bound that is not there
+UNBOUNDED = 1e6  # of observations
+UNBOUNDED_ACTION = 1e15  # of actions, which may be forces
 
 
 def ids(wanted: str = "") -> list[str]:
@@ -97,10 +99,10 @@ def _example(name: str, options: dict[str, Any]) -> Any:
     return env
 
 
-def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(space: Any, most: float = UNBOUNDED) -> tuple[np.ndarray, np.ndarray]:
     """Returns the low and high bounds of a Box or a `Flat`, infinite where they are only some large number."""
     low, high = (np.ravel(x).astype(np.float64) for x in (space.low, space.high))
-    return np.where(low < -UNBOUNDED, -math.inf, low), np.where(high > UNBOUNDED, math.inf, high)
+    return np.where(low < -most, -math.inf, low), np.where(high > most, math.inf, high)
 
 
 def _limit_of(env: Any) -> int | None:
@@ -127,6 +129,13 @@ def _first_action(space: Any) -> int | None:
     return int(space.start) if isinstance(space, gymnasium.spaces.Discrete) else None
 
 
+def _are_numbers(space: Any) -> bool:
+    """Returns whether observations are arrays of the numbers that the policy sees."""
+    import gymnasium
+
+    return isinstance(space, (gymnasium.spaces.Box, gymnasium.spaces.MultiBinary))
+
+
 def _learn_range(env: Any, desired: Callable, low: np.ndarray, high: np.ndarray, goal: list[int]) -> None:
     """Sets the bounds of the goal dimensions where they are not known, in place, to the range of desired goals."""
     least, largest = goal_envs.desired_range(env, desired)
@@ -143,11 +152,13 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         _learn_range(env, seen.desired, low, high, list(seen.goal))
     first = _first_action(env.action_space)
     ends = np.ones(1 if first is None else int(env.action_space.n))
-    action_low, action_high = _bounds(env.action_space) if first is None else (-ends, ends)
-    # an action without bounds is between −1 and 1, one with a single bound within 2 of it
+    action_low, action_high = _bounds(env.action_space, UNBOUNDED_ACTION) if first is None else (-ends, ends)
+    open_ended = not (np.isfinite(action_low) & np.isfinite(action_high)).all()
     above = np.where(np.isfinite(action_high), action_high - 2.0, -1.0)
     action_low = np.where(np.isfinite(action_low), action_low, above)
     action_high = np.where(np.isfinite(action_high), action_high, action_low + 2.0)
+    remarks = [seen.remark, "actions without bounds are from −1 to 1, those with one bound within 2 of it" * open_ended]
+    space, numbers = env.observation_space, seen.goal or _are_numbers(env.observation_space)
     seconds = 1.0
     with contextlib.suppress(Exception):  # of the user's, either may fail
         seconds = 1.0 / float(env.metadata["render_fps"])
@@ -166,12 +177,13 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         velocity=(),
         features=seen.goal or tuple(range(low.size)),
         facts={},
-        obs_shape=env.observation_space.shape,
+        obs_shape=space.shape if numbers else None,
         action_shape=env.action_space.shape,
         action_dtype=str(env.action_space.dtype),
         goal=seen.goal,
         first_action=first,
-        remark=seen.remark,
+        remark="; ".join(filter(None, remarks)),
+        flatten=None if numbers else in_rows(space, low.size),
         image=seen.image,
         pixels=bool(seen.image),
     )

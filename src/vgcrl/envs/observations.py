@@ -5,6 +5,7 @@ the achieved goal, which is what q sees. The desired goal is left out: the polic
 observation. Pictures, bytes of three dimensions, become numbers from 0 to 1, row by row, with the channels last.
 """
 
+import contextlib
 import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,6 +25,28 @@ class Flat(NamedTuple):
     remark: str  # what a user should know of it
     image: tuple[int, ...] = ()  # height, width and channels, if it is a picture
     desired: Callable[[Any], np.ndarray] | None = None  # an observation -> the desired goal, in a goal environment
+
+
+def in_rows(space: Any, size: int) -> Callable[[Any], np.ndarray | None]:
+    """Returns a function that turns observations of a space that is no array, one or several, into numbers (size,) or
+    (batch, size), and returns None for anything else. A row of choices is several observations, not a flat one."""
+    from gymnasium.spaces import flatten
+
+    def one(obs: Any) -> np.ndarray | None:
+        with contextlib.suppress(Exception):  # a wrong observation makes its space raise anything
+            if isinstance(obs, (dict, tuple)) or space.contains(obs):
+                found = np.asarray(flatten(space, obs), np.float32)
+                return found if found.shape == (size,) else None
+        return None
+
+    def read(obs: Any) -> np.ndarray | None:
+        found = one(obs)
+        if found is not None or not isinstance(obs, (list, tuple, np.ndarray)) or not getattr(obs, "ndim", 1):
+            return found
+        each = [row for row in map(one, obs) if row is not None]
+        return np.stack(each) if each and len(each) == len(obs) else None
+
+    return read
 
 
 class NotNumbers(Exception):

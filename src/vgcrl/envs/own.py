@@ -17,6 +17,7 @@ from vgcrl.envs.contract import told
 from vgcrl.errors import UsageError
 
 LOCAL = "local."
+PYTHONS = {"True": "true", "False": "false", "None": "null"}  # what Python writes so, and how JSON does
 _FACTORIES: dict[str, Callable[..., Any]] = {}  # given as objects in this process
 _REVISIONS: dict[str, int] = {}
 
@@ -131,13 +132,18 @@ def to_words(keywords: dict[str, Any]) -> tuple[str, ...]:
 
 def to_keywords(words: tuple[str, ...]) -> dict[str, Any]:
     """Returns the keywords in words `key=value`; a value is JSON, or else text."""
-    return dict(map(_keyword, words))
+    keywords = dict(map(_keyword, words))
+    for name in (name for name in keywords if sum(word.startswith(f"{name}=") for word in words) > 1):
+        raise UsageError(f"--env-arg {name} is given twice; valid: once")
+    return keywords
 
 
 def _keyword(word: str) -> tuple[str, Any]:
     name, equals, text = word.partition("=")
     if not equals or not name.isidentifier():
         raise UsageError(f"--env-arg {word!r} is not understood; valid: key=value, e.g. --env-arg frame_skip=2")
+    if text in PYTHONS:
+        raise UsageError(f"--env-arg {word} would be text; valid: {name}={PYTHONS[text]}")
     try:
         return name, json.loads(text)
     except ValueError:

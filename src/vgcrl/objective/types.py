@@ -6,6 +6,7 @@ the run axis (seed and knobs) with one `vmap`, so an array it holds is (run, env
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -64,7 +65,14 @@ class EnvSpec(NamedTuple):
     goal: tuple[int, ...] = ()  # the achieved goal, in goal environments
     first_action: int | None = None  # number of the first of `action_dim` discrete actions; else None
     pixels: bool = False  # observations are bytes: seen as numbers from 0 to 1, stored as bytes
-    remark: str = ""  # a note to users on how the environment is observed
+    remark: str = ""  # a note to users on how the environment is observed, and on its actions
+    flatten: Callable[[Any], np.ndarray | None] | None = None  # where observations are no arrays, see `rows`
+
+    def rows(self, obs: Any) -> Any:
+        """Returns observations that are no arrays, one or several, as numbers (obs,) or (batch, obs); others as they
+        are."""
+        found = self.flatten(obs) if self.flatten else None
+        return obs if found is None else found
 
     def scale(self, action: Any) -> Any:
         """Returns an action in the environment's own units, from one in [−1, 1], in any array namespace."""

@@ -177,7 +177,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     if config.native:
         check_filmable(config)
         return _planar(program, runs, index, z, ask)
-    return _foreign(program, run, z[:FEW], ask)
+    return _foreign(program, run, z[:FEW] if given is None else z, ask)
 
 
 def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:
@@ -242,7 +242,9 @@ def _encoded(scene: Scenes, kind: str) -> bytes:
     if first.width * first.height * len(moments(scene)) > LARGEST:
         raise UsageError(f"a .gif of {len(moments(scene)):,} frames is too large; valid: fewer --seconds, or an .mp4")
     few = (image.quantize(64, method=Image.Quantize.FASTOCTREE) for image in itertools.chain([first], images))
-    gif = {"save_all": True, "append_images": few, "duration": round(1000 * pause), "loop": 0, "optimize": False}
+    # a .gif counts in hundredths of a second: rounding each moment, not each pause, keeps its time
+    pauses = 10 * np.diff(np.round(100 * pause * np.arange(len(moments(scene)) + 1))).astype(int)
+    gif = {"save_all": True, "append_images": few, "duration": pauses.tolist(), "loop": 0, "optimize": False}
     next(few).save(out, format="gif", **gif)
     return out.getvalue()
 

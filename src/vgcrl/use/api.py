@@ -14,7 +14,7 @@ from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import Run, read_config
 from vgcrl.use.callbacks import watching
 from vgcrl.use.evaluate import evaluate_run
-from vgcrl.use.given import TrainOptions, spelled_out, to_options
+from vgcrl.use.given import TrainOptions, plain_number, spelled_out, to_options
 from vgcrl.use.policies import folder_of, meant_with_noise
 from vgcrl.use.policy import Policy, policy_of
 
@@ -98,7 +98,7 @@ def resume(
     modules.import_plugins()
     folder = as_path("run", run)
     with watching(lambda: read_config(folder), callback=callback, stop=stop_when, wandb=wandb) as watch:
-        return trainer.resume(folder, steps, quiet=quiet, callback=watch)
+        return trainer.resume(folder, plain_number(steps, int), quiet=quiet, callback=watch)
 
 
 def evaluate(

@@ -94,7 +94,7 @@ class CompiledTraining:
         wanted = (
             target_states.for_spec(self.config.env, spec, episodes or self.config.evaluate_episodes)
             if targets is None
-            else target_states.from_rows("targets", targets, spec.obs_dim, spec.obs_shape)
+            else target_states.from_rows("targets", spec.rows(targets), spec.obs_dim, spec.obs_shape)
         )
         out = jax.device_get(self._program.evaluate(state.runs, wanted, episodes))
         return summarise(self._program, out)
@@ -115,6 +115,8 @@ class CompiledTraining:
             or (state.runs.fault is not self._latest() and _form(state.runs) != self._own_form)
         ):
             raise ValueError("the state is not one of this program; valid: what its init or advance returned")
+        if isinstance(state.runs.fault, jax.Array) and state.runs.fault.is_deleted():
+            raise ValueError("the state was consumed by an earlier advance; valid: what that returned")
 
     def _remember(self, state: TrainingState) -> TrainingState:
         self._latest = weakref.ref(state.runs.fault)

@@ -37,7 +37,7 @@ def evaluate_run(
     if isinstance(targets, Path):
         wanted = target_states.from_file(targets, spec.obs_dim, spec.obs_shape)
     elif targets is not None:
-        wanted = target_states.from_rows("targets", targets, spec.obs_dim, spec.obs_shape)
+        wanted = target_states.from_rows("targets", spec.rows(targets), spec.obs_dim, spec.obs_shape)
     else:
         wanted = target_states.for_spec(config.env, spec)
     missed, count = target_states.quality(config.env)

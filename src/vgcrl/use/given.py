@@ -111,13 +111,14 @@ def _value(name: str, x: Any) -> Any:
     x = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
     if kind.several and x is not None:
         each = x if isinstance(x, (Sequence, np.ndarray)) and not isinstance(x, str) else (x,)
-        return tuple(_number(one, kind.each) for one in each)
+        return tuple(plain_number(one, kind.each) for one in each)
     if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
         return ",".join(map(str, x))
-    return _number(x, kind.each)
+    return plain_number(x, kind.each)
 
 
-def _number(x: Any, kind: type) -> Any:
+def plain_number(x: Any, kind: type) -> Any:
+    """Returns a number as Python's own, of the kind asked for where it is one; else the value as it is."""
     x = x.item() if isinstance(x, np.generic) else x
     if kind is float and isinstance(x, int) and not isinstance(x, bool):
         return float(x)

@@ -14,6 +14,13 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.training.program import Program, RunState, check_sound, without
 
 
+def _is_flat(x: Any, size: int) -> bool:
+    try:
+        return np.shape(x)[-1:] == (size,)
+    except ValueError:  # a list of lists that differ in length
+        return False
+
+
 class Policy:
     """The policy of one trained run, as `vgcrl.load` returns it.
 
@@ -50,8 +57,12 @@ class Policy:
     def _states(self, name: str, x: Any) -> np.ndarray:
         """Returns one flat state, (obs,), or a batch, (batch, obs); in goal environments `x` may be a dict."""
         flat, shape = self._shapes
+        given = self.spec.rows(x)
+        if self.spec.flatten and given is x and not _is_flat(x, self.spec.obs_dim):
+            what = f"{name} is no observation of {self.config.env}"
+            raise ValueError(f"{what}; valid: as it gives them, or as gymnasium.spaces.flatten makes them of these")
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value = np.asarray(self._joined(x) if isinstance(x, dict) else x)
+            value = np.asarray(self._joined(given) if isinstance(given, dict) else given)
             if self.spec.pixels and shape in (value.shape, value.shape[1:]):
                 value = to_numbers(value, shape)
             value = value.astype(np.float32)
