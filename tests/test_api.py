@@ -54,7 +54,7 @@ def test_a_policy_is_that_of_its_seed_and_setting(tmp_path):
         assert policy.seed == index % 2
     with pytest.raises(vgcrl.UsageError, match=r"3 settings, and none was chosen; valid: setting 0 \(spectral "):
         vgcrl.load(folder)
-    for wrong in (3, -1, "0", 0.5):
+    for wrong in (3, -1, "0", 0.5, True):
         with pytest.raises(vgcrl.UsageError, match=f"setting {wrong!r} is not in this run; valid: 0 .*, 2 "):
             vgcrl.load(folder, setting=wrong)
 
@@ -78,10 +78,10 @@ def test_policy_refuses_what_it_cannot_mean(windy):
     with pytest.raises(ValueError, match="this is no goal environment"):
         policy.predict(np.zeros(4))
     assert vgcrl.load(windy, seed=np.int64(policy.seed)).seed == policy.seed
-    for wrong in (9, "0", 0.5):
+    for wrong in (9, "0", 0.5, True):
         with pytest.raises(vgcrl.UsageError, match=f"seed {wrong!r} is not in this run"):
             vgcrl.load(windy, seed=wrong)
-    for wrong in ({"episodes": 0}, {"episodes": -1}, {"episodes": 2.5}, {"noise": "no"}):
+    for wrong in ({"episodes": 0}, {"episodes": -1}, {"episodes": 2.5}, {"episodes": True}, {"noise": "no"}):
         (name,) = wrong
         with pytest.raises(vgcrl.UsageError, match=f"--{name} .* is not valid; valid: "):
             vgcrl.evaluate(windy, **wrong)

@@ -60,6 +60,9 @@ def test_bad_input_is_refused(program):
             program.advance(state, wrong)
     with pytest.raises(ValueError, match=r"here from 1 to 1$"):
         program.advance(state._replace(iteration=most - 1), 2)
+    for wrong in (-5, 1.5, True):
+        with pytest.raises(ValueError, match="not one of this program"):
+            program.advance(state._replace(iteration=wrong))
     with pytest.raises(ValueError, match=r"targets holds \(1, 3\) values; valid: rows of 4 finite numbers"):
         program.evaluate(state, [1.0, 2.0, 3.0])
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):

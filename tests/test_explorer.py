@@ -18,7 +18,7 @@ from vgcrl.envs import bodies, pointmass
 from vgcrl.errors import UsageError
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.learner import empowerment
-from vgcrl.show.explorer import explore, page
+from vgcrl.show.explorer import explore, export, page
 from vgcrl.show.explorer.export import describe
 from vgcrl.show.explorer.page import LARGEST, render
 from vgcrl.use.api import load
@@ -405,3 +405,11 @@ def test_a_foreign_environment_is_played_back(browser, tmp_path):
     first = browser.run("(vgcrl.setGoal(1), vgcrl.reset(), vgcrl.step(0), vgcrl.observation())")
     assert browser.run("(vgcrl.step(3), vgcrl.observation())") != first
     assert not browser.console
+
+
+@pytest.mark.parametrize(("norms", "shown"), [((2.0,), {"F": 1.5}), ((0.0, 2.0), {})])
+def test_numbers_of_several_settings_are_not_shown_beside_one(norms, shown, tmp_path, monkeypatch):
+    folder = untrained(tmp_path, "diayn", spectral_norm=norms)
+    last = {"step": 640, "mean": {"F": 1.5}} | ({"settings": []} if len(norms) > 1 else {})
+    monkeypatch.setattr(export, "read_lines", lambda path: [last])
+    assert export.export_run(folder, print, False, None)["measured"] == shown

@@ -287,3 +287,7 @@ def test_words_that_would_mean_something_else_are_refused(words, expected):
 
 def test_words_that_are_json_or_text():
     assert own.to_keywords(("a=false", "b=Falsehood", 'c="None"')) == {"a": False, "b": "Falsehood", "c": "None"}
+
+
+def test_a_module_is_no_file():
+    one_line(lambda: modules.import_named("boat.py", "--import"), "'boat.py' is a file; valid: a module, 'boat'")

@@ -37,6 +37,8 @@ def import_named(module: str, option: str) -> None:
     """Imports a module that the user named by `option`, and so also from the current folder."""
     if not module:
         return
+    if module.endswith(".py"):
+        raise UsageError(f"{option}: {module!r} is a file; valid: a module, {module.removesuffix('.py')!r}")
     sys.path += [] if os.getcwd() in sys.path else [os.getcwd()]
     _import(module, option, "a module in this folder, installed, or on PYTHONPATH")
 

@@ -11,8 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from vgcrl.envs import Engine, Env, HostEnvs, find, modules, own
 from vgcrl.envs.contract import check_alike
 from vgcrl.envs.mjx_engine import PHYSICS
@@ -23,7 +21,7 @@ from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.pictures import ENCODERS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
-from vgcrl.training.fields import EPISODES, HUGE, check, flag, kind_of, option, spoken
+from vgcrl.training.fields import EPISODES, HUGE, check, flag, is_whole, kind_of, option, spoken
 from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
@@ -226,13 +224,13 @@ class Config:
         Settings are counted from 0; if there are several, one must be given.
         """
         seed = self.seed if seed is None else seed
-        if not isinstance(seed, (int, np.integer)) or not self.seed <= seed < self.seed + self.seeds:
+        if not is_whole(seed) or not self.seed <= seed < self.seed + self.seeds:
             raise UsageError(f"seed {seed!r} is not in this run; valid: {self.seed} to {self.seed + self.seeds - 1}")
         count = len(self.settings)
         known = ", ".join(f"{i} ({name})" for i, name in enumerate(self.setting_names)) if self.swept else "0"
         if setting is None and count > 1:
             raise UsageError(f"this run trained {count} settings, and none was chosen; valid: setting {known}")
-        if setting is not None and (not isinstance(setting, (int, np.integer)) or not 0 <= setting < count):
+        if setting is not None and (not is_whole(setting) or not 0 <= setting < count):
             raise UsageError(f"setting {setting!r} is not in this run; valid: {known}")
         return (setting or 0) * self.seeds + int(seed) - self.seed
 

@@ -5,6 +5,8 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, get_args, get_origin
 
+import numpy as np
+
 from vgcrl.errors import UsageError, hint
 
 LARGEST = 2**31 - 1  # largest integer: steps are counted in 32 bits
@@ -12,6 +14,11 @@ EPISODES = 2**20  # most episodes of an evaluation
 KINDS: dict[type, str] = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 HUGE = 1e15  # largest other number: its square is finite in float32
 TINY = 2.0**-126  # a number nearer to 0 is 0 in float32
+
+
+def is_whole(x: Any) -> bool:
+    """Returns whether it is an integer, of Python or NumPy; True and False are none."""
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 class Option(NamedTuple):

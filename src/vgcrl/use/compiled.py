@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, Unpack
 
 import jax
-import numpy as np
 
 from vgcrl.measure import target_states
 from vgcrl.training.config import Config
-from vgcrl.training.fields import LARGEST
+from vgcrl.training.fields import LARGEST, is_whole
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.loop import check_finite
 from vgcrl.training.program import RunState
@@ -70,7 +69,7 @@ class CompiledTraining:
         """Returns the state after n more iterations; asynchronous for native environments."""
         self._check(state)
         most = LARGEST // self.steps_per_iteration - state.iteration
-        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or not 1 <= n <= most:
+        if not is_whole(n) or not 1 <= n <= most:
             raise ValueError(f"n {n!r} is not valid; valid: a whole number of iterations, here from 1 to {most}")
         if not self.config.native and state is not self._newest:
             raise ValueError(
@@ -112,6 +111,7 @@ class CompiledTraining:
         if (
             not isinstance(state, TrainingState)
             or not isinstance(state.runs, RunState)
+            or not (is_whole(state.iteration) and state.iteration >= 0)
             or (state.runs.fault is not self._latest() and _form(state.runs) != self._own_form)
         ):
             raise ValueError("the state is not one of this program; valid: what its init or advance returned")

@@ -9,14 +9,14 @@ import numpy as np
 
 from vgcrl.errors import UsageError
 from vgcrl.measure import target_states
-from vgcrl.training.fields import EPISODES
+from vgcrl.training.fields import EPISODES, is_whole
 from vgcrl.training.summary import summarise
 from vgcrl.training.trainer import restore
 
 
 def check_episodes(episodes: int | None) -> None:
     """Raise UsageError unless the number of episodes is valid."""
-    if episodes is not None and (not isinstance(episodes, (int, np.integer)) or not 1 <= episodes <= EPISODES):
+    if episodes is not None and not (is_whole(episodes) and 1 <= episodes <= EPISODES):
         raise UsageError(f"--episodes {episodes!r} is not valid; valid: a whole number from 1 to {EPISODES}")
 
 

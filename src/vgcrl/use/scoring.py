@@ -13,7 +13,7 @@ from vgcrl.envs import Env, gymnasium_engine
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training.config import FIELDS
-from vgcrl.training.fields import check
+from vgcrl.training.fields import check, is_whole
 from vgcrl.use.api import make
 
 
@@ -45,8 +45,7 @@ def lgr(
         raise UsageError(f"env is {env!r:.60}; valid: a name, an Env, or a Gymnasium environment")
     if dims is not None and (np.ndim(dims) != 1 or not len(dims) or np.asarray(dims).dtype.kind not in "iu"):
         raise UsageError(f"dims {dims!r:.60} are not valid; valid: whole numbers, at least one, or None for all")
-    whole = isinstance(max_steps, (int, np.integer)) and not isinstance(max_steps, bool)
-    if max_steps is not None and not (whole and max_steps >= 1):
+    if max_steps is not None and not (is_whole(max_steps) and max_steps >= 1):
         raise UsageError(f"max_steps {max_steps!r} is not valid; valid: a whole number of at least 1")
     seed = seed.item() if isinstance(seed, np.generic) else seed
     check(FIELDS["seed"], seed)

@@ -70,9 +70,10 @@ def meaning(program: Program, features: tuple[int, ...], place: list[int]) -> st
 
 
 def measured(folder: Path) -> Data:
-    """Returns the mean over seeds of each number of the last evaluation; empty where there was none."""
+    """Returns the mean over seeds of each number of the last evaluation; empty where there was none, or where several
+    settings were trained, of which the page shows one at a time."""
     lines = read_lines(folder / "metrics.jsonl")
-    return lines[-1]["mean"] if lines else {}
+    return lines[-1]["mean"] if lines and "settings" not in lines[-1] else {}
 
 
 def labelled(measured: dict[str, Any]) -> Data:
