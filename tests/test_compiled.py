@@ -94,7 +94,7 @@ def test_environments_on_the_host_go_on_from_the_newest_state_only():
     pytest.importorskip("mujoco")
     program = vgcrl.compile("diayn", **SMALL | {"env": "HalfCheetah", "horizon": 20, "replay": 4000, "seeds": 1})
     first = program.init()
-    copied = jax.tree.map(jax.numpy.copy, first)
+    copied = first._replace(runs=jax.tree.map(jax.numpy.copy, first.runs))
     second = program.advance(first, 2)
     with pytest.raises(ValueError, match="have gone on"):
         program.advance(copied)

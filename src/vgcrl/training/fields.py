@@ -3,9 +3,8 @@
 import dataclasses
 import math
 from collections.abc import Collection, Iterable
+from numbers import Integral
 from typing import Any, NamedTuple, get_args, get_origin
-
-import numpy as np
 
 from vgcrl.errors import UsageError, hint
 
@@ -18,7 +17,7 @@ TINY = 2.0**-126  # a number nearer to 0 is 0 in float32
 
 def is_whole(x: Any) -> bool:
     """Returns whether it is an integer, of Python or NumPy; True and False are none."""
-    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return isinstance(x, Integral) and not isinstance(x, bool)
 
 
 class Option(NamedTuple):
