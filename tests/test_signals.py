@@ -30,15 +30,19 @@ def indented(code, levels):
     return "".join(" " * 4 * levels + line for line in code.strip().splitlines(keepends=True)) + "\n"
 
 
-def in_training(code, grace=1000.0):
-    head = f"{START}signals.GRACE = {grace}\nwith signals.watched():\n"
+def in_training(code, grace=1000.0, echo=1000.0):
+    head = f"{START}signals.GRACE, signals.ECHO = {grace}, {echo}\nwith signals.watched():\n"
     return head + "    with signals.stop_requests('vgcrl resume runs/x') as stopping:\n" + indented(code, 2)
 
 
 def started(code):
     """A process that has said that it is ready."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     )
     assert process.stdout.readline() == "ready\n", process.stderr.read()
     return process
@@ -71,12 +75,23 @@ def test_a_step_that_does_not_end_is_ended():
 
 
 def test_a_second_request_ends_at_once():
-    process = started(in_training(STUCK))
+    process = started(in_training(STUCK, echo=0.0))
     process.send_signal(signal.SIGINT)
     assert process.stderr.readline() == "stopping after this step…\n"
     process.send_signal(signal.SIGTERM)
     assert process.communicate()[1] == "vgcrl: interrupted\n"
     assert process.returncode == 130
+
+
+def test_a_request_that_comes_twice_at_once_is_one():
+    """`timeout` signals its child, and then the group that this is in."""
+    loop = "print('ready', flush=True)\nwhile not stopping():\n    pass\nsys.stdin.read()\nprint('saved')"
+    process = started(in_training(loop))
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr.readline() == "stopping after this step…\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate("") == ("saved\n", "")
+    assert process.returncode == 0
 
 
 def test_a_checkpoint_that_is_being_written_is_finished_first(monkeypatch, tmp_path):
@@ -111,11 +126,13 @@ def test_how_to_go_on_is_told_of_what_was_asked_for(many, how, monkeypatch, tmp_
     assert ("resume" in said) != many
 
 
-def test_called_from_python_a_second_ctrl_c_is_an_exception(tmp_path):
+def test_called_from_python_a_second_ctrl_c_is_an_exception(monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     with signals.stop_requests() as stopping:
         signal.raise_signal(signal.SIGINT)
         assert stopping()
+        signal.raise_signal(signal.SIGINT)  # the same once more
+        monkeypatch.setattr(signals, "ECHO", 0.0)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before

@@ -6,15 +6,18 @@ thread receives the signals, and ends the process if the main thread does not. F
 that was saved is lost. Where training is called from Python, this module does not end the process.
 """
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ECHO = 1.0  # seconds in which a second request is the first once more: `timeout` signals its child, and then its group
 GRACE = 8.0  # seconds from a request to the end of the process, unless a checkpoint is being written
 INTERRUPTED = 130  # exit code
 
@@ -25,14 +28,19 @@ class StopRequest:
     def __init__(self, how: str):
         self.how = how  # command that goes on with the run
         self.saving = threading.Lock()  # held while a checkpoint is written
-        self._asked = threading.Event()
+        self._since = math.inf  # when it was asked first
 
     def __call__(self) -> bool:
-        return self._asked.is_set()
+        return self._since < math.inf
 
     def ask(self) -> None:
-        self._asked.set()
-        _say("stopping after this step…")
+        if not self():
+            self._since = time.monotonic()
+            _say("stopping after this step…")
+
+    def insisted(self) -> bool:
+        """Returns whether a request that comes now is another one, which is not to wait for the end of a step."""
+        return time.monotonic() - self._since > ECHO
 
 
 _training: StopRequest | None = None
@@ -79,13 +87,13 @@ def _give_up(training: StopRequest) -> None:
 
 
 def _hear(number: int) -> None:
-    """Answer a signal: the first request to a run is carried out within GRACE seconds; any other ends the process."""
+    """Answer a signal: the first request to a run is carried out within GRACE seconds; another ends the process."""
     training = _training
     if training is None:
         _end(128 + number, "interrupted")
-    elif training():
+    elif training.insisted():
         _end(INTERRUPTED, "interrupted")
-    else:
+    elif not training():
         training.ask()
         timer = threading.Timer(GRACE, _give_up, [training])
         timer.daemon = True
@@ -130,7 +138,7 @@ def stop_requests(how: str = "") -> Generator[StopRequest]:
         return
 
     def handle(number: int, _: Any) -> None:
-        if training():
+        if training.insisted():
             raise KeyboardInterrupt
         training.ask()
 
