@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,13 +206,55 @@ def test_processes_are_as_threads(monkeypatch):
     assert all(worker.exitcode in (0, -signal.SIGKILL) for worker in workers)
 
 
-def test_a_worker_never_hears_of_an_interruption():
+def signals_of(mask, pid):
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    (bits,) = [int(line.split()[1], 16) for line in lines if line.startswith(mask)]
+    return {number for number in signal.valid_signals() if bits >> (number - 1) & 1}
+
+
+REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def test_a_worker_never_hears_of_a_request_to_stop():
     """From its first moment; and the parent does again."""
     worlds = echo(1, 1, workers=1)
-    for pid, blocked in ((worlds.pool.parts[0].process.pid, True), (os.getpid(), False)):
-        (mask,) = [x.split()[1] for x in Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("SigBlk")]
-        assert bool(int(mask, 16) >> (signal.SIGINT - 1) & 1) == blocked
+    pid = worlds.pool.parts[0].process.pid
+    for number in REQUESTS:
+        os.kill(pid, number)
+    worlds.reset(KEYS)
+    for number in REQUESTS:
+        os.kill(pid, number)
+    worlds.step(all_of(CALM, 1, 1), KEYS, 0)
+    assert not signals_of("SigBlk", os.getpid()) & set(REQUESTS)
+    for mask in ("SigBlk", "SigIgn"):  # processes that an environment starts would inherit it
+        assert not signals_of(mask, pid) & set(REQUESTS)
     worlds.close()
+
+
+WITH_WORKER = """
+import os, signal, sys, numpy as np
+from vgcrl.envs.gymnasium_engine import Foreign
+if __name__ == "__main__":
+    worlds = Foreign("foreign_envs:Echo-v0", 1, 1, horizon=6, workers=1)
+    worlds.reset(np.array([[1, 2]], np.uint32))
+    print("ready", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["", "raise SystemExit(1)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_worker_ends_with_its_parent(how, tmp_path):
+    """Though it does not hear the SIGTERM by which multiprocessing would end it, and wait for ever.
+
+    It has the pipe too that is read here, to its end.
+    """
+    script = tmp_path / "with_worker.py"
+    script.write_text(f"{WITH_WORKER}    {how}\n", encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, script], stdout=subprocess.PIPE, encoding="utf-8", env=environment, timeout=60, check=False
+    )
+    assert done.stdout == "ready\n"
+    assert done.returncode == (-signal.SIGKILL if "kill" in how else 1 if how else 0)
 
 
 def test_a_dead_worker_is_told():

@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor, wait
-from multiprocessing import resource_tracker
+from multiprocessing import resource_tracker, util
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from vgcrl.envs.contract import Broken, at_fault, broken, check_alike, close, co
 from vgcrl.errors import UsageError
 
 PATIENCE = 5.0  # seconds that a worker may be stopped (SIGSTOP) before it is given up
+REQUESTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # a terminal or scheduler sends them to workers too
 
 
 def make_env(name: str, options: dict[str, Any]) -> Any:
@@ -165,9 +166,11 @@ class Remote:
         self.pipe, theirs = context.Pipe()
         inputs = (theirs, modules.search_path(name), name, *arguments)
         self.process = context.Process(target=_serve, args=inputs, daemon=True)
-        with _without_gpu(), _without_interruptions():
+        with _without_gpu(), _without_requests():
             self.process.start()
         theirs.close()  # now the worker alone holds it, and its death is the end of this pipe
+        # multiprocessing would end it by SIGTERM, which it does not hear, and wait
+        self.close = util.Finalize(self, _end, (self.pipe, self.process), exitpriority=0)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         try:
@@ -204,10 +207,12 @@ class Remote:
         if time.monotonic() - self.stopped_since > PATIENCE:
             self.process.kill()
 
-    def close(self) -> None:
-        self.pipe.close()
-        self.process.join(2.0)
-        self.process.kill()
+
+def _end(pipe: Connection, process: multiprocessing.process.BaseProcess) -> None:
+    """Ends a worker: it closes its environments at the end of its pipe, or is killed."""
+    pipe.close()
+    process.join(2.0)
+    process.kill()
 
 
 def _is_stopped(pid: int | None) -> bool:
@@ -232,19 +237,29 @@ def _without_gpu() -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _without_interruptions() -> Generator[None]:
-    """Blocks Ctrl-C meanwhile, and for ever in processes started here; the parent decides what it means."""
+def _without_requests() -> Generator[None]:
+    """Blocks requests to stop meanwhile, and in processes started here; the parent decides what they mean."""
     resource_tracker.ensure_running()  # when it starts it lets them in again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _disregard_requests() -> None:
+    """Lets requests in again and does nothing about them: processes of an environment would inherit that they are
+    blocked or ignored, and could not be ended."""
+    for number in REQUESTS:
+        signal.signal(number, lambda *_: None)
+        signal.siginterrupt(number, False)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, REQUESTS)
+
+
 def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> None:
     """Answers the calls that come through the pipe, until the parent closes it or dies."""
     sys.path[:] = path
+    _disregard_requests()
     part = None
     with contextlib.suppress(EOFError, OSError):
         while True:
