@@ -1,15 +1,19 @@
-"""Ctrl-C and SIGTERM in processes of their own, whose main thread may be anywhere; each says when it is there."""
+"""Ctrl-C, SIGTERM and SIGHUP in processes of their own, whose main thread may be anywhere; each says when there."""
 
 import io
+import os
+import select
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import pytest
 
-from vgcrl.training import signals
+from tiny import flags
+from vgcrl.training import checkpoint, signals
+from vgcrl.training.display import Display
 
 # The main thread inside a library for ever, as in a compiler: no handler of Python's runs there.
 STUCK = """
@@ -23,6 +27,13 @@ START = """
 import sys
 from pathlib import Path
 from vgcrl.training import signals
+"""
+# What a shell does for a command: the terminal is the one that controls its session.
+ON_TERMINAL = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from vgcrl.__main__ import main
+sys.exit(main())
 """
 
 
@@ -44,7 +55,7 @@ def started(code):
     return process
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_before_training_there_is_nothing_to_lose(number, code):
     process = started(f"{START}with signals.watched():\n{indented(STUCK, 1)}")
     process.send_signal(number)
@@ -52,7 +63,7 @@ def test_before_training_there_is_nothing_to_lose(number, code):
     assert process.returncode == code
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_in_training_a_request_is_answered_and_kept(number):
     loop = "print('ready', flush=True)\nwhile not stopping():\n    pass\nprint('saved')"
     process = started(in_training(loop))
@@ -154,13 +165,49 @@ def test_time_that_is_spent_is_as_ctrl_c(tmp_path):
         assert stopping()
 
 
-def test_in_the_background_ctrl_c_stays_ignored():
-    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + START
-    code += "with signals.watched():\n    print('ready', flush=True)\n    sys.stdin.read()\n"
+@pytest.mark.parametrize("where", ["watched", "stop_requests"], ids=["command", "Python"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["background", "nohup"])
+def test_what_is_ignored_stays_so(number, where):
+    code = f"import signal; signal.signal({number:d}, signal.SIG_IGN)\n{START}"
+    code += f"with signals.{where}():\n    print('ready', flush=True)\n    sys.stdin.read()\n"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert process.communicate("")[1] == ""
     assert process.returncode == 0
+
+
+def test_a_run_is_saved_when_its_terminal_is_closed(tmp_path):
+    """Whatever it writes there is an error from then on."""
+    ours, theirs = os.openpty()
+    long = flags(steps=10**8, evaluate_every=10**6, checkpoint_every=10**6)
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_TERMINAL, "train", "--out", tmp_path / "run", *long],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    while not checkpoint.saved(tmp_path / "run"):  # then it is in the loop
+        assert process.poll() is None
+        if select.select([ours], [], [], 0.1)[0]:
+            os.read(ours, 1 << 16)
+    os.close(ours)
+    assert process.wait() == 130
+    assert int(checkpoint.saved(tmp_path / "run")[0].name) > 0
+
+
+def test_training_goes_on_where_nobody_can_be_told(monkeypatch):
+    """Ctrl-C also ends `tee`, and the run is to be saved."""
+    read, write = os.pipe()
+    os.close(read)
+    broken = io.TextIOWrapper(os.fdopen(write, "wb", buffering=0), encoding="utf-8")
+    monkeypatch.setattr(sys, "stderr", broken)
+    with Display("title", 100) as display:
+        display.evaluated(10, {"F": 0.0, "lgr_z": 0.0})
+        display.note("text")
+    with suppress(BrokenPipeError):
+        broken.close()

@@ -2,21 +2,30 @@
 
 import math
 import sys
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
+class _Console(Console):
+    """A console whose reader may go: rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 def terminal() -> Console:
     """Returns a console that shows text as it is: names and paths may contain what rich takes for markup or emoji."""
-    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+    return _Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 class Display:
     """A progress bar on a terminal, elsewhere a line per evaluation; nothing if `quiet`.
 
-    Of several settings it shows the mean.
+    Of several settings it shows the mean. Where nobody can be told, the terminal closed or the reader of a pipe gone,
+    training goes on or is saved all the same.
     """
 
     def __init__(self, title: str, total: int, quiet: bool = False, settings: int = 1):
@@ -40,7 +49,8 @@ class Display:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._bar.stop()
+        with suppress(OSError):
+            self._bar.stop()
 
     def advance(self, step: int, speed: float, collecting: bool = False) -> None:
         """Show the step and the speed in steps/s; `collecting`: of random steps, before learning begins."""
@@ -57,12 +67,11 @@ class Display:
         if self._plain:
             left = max(0, self._total - step) / self._speed if self._speed else math.nan
             eta = f"{left:.0f} s left" if math.isfinite(left) else "starting"
-            print(
-                f"step {step:>9,}  {self._speed:>7,.0f} steps/s per run  {eta:>12}  {self._text}",
-                file=sys.stderr,
-                flush=True,
-            )
+            line = f"step {step:>9,}  {self._speed:>7,.0f} steps/s per run  {eta:>12}  {self._text}"
+            with suppress(OSError):
+                print(line, file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:
         """Print a line of text."""
-        self._console.print(text, soft_wrap=True)
+        with suppress(OSError):
+            self._console.print(text, soft_wrap=True)

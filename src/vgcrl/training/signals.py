@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as requests to stop: answered at once, carried out soon, and never an exception inside a compiler.
+"""Ctrl-C, SIGTERM and SIGHUP as requests to stop: answered at once, carried out soon, never an exception in a compiler.
 
 Python runs signal handlers between two steps of the main thread, so not while it compiles or waits for an environment;
 and what a handler raises may come up inside a callback of JAX, which drops it or crashes. So in a command (`watched`) a
@@ -13,10 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one when a terminal is closed
 ECHO = 1.0  # seconds in which a second request is the first once more: `timeout` signals its child, and then its group
 GRACE = 8.0  # seconds from a request to the end of the process, unless a checkpoint is being written
 INTERRUPTED = 130  # exit code
@@ -49,9 +49,10 @@ _watched = False
 
 
 def _say(text: str) -> None:
-    """Write a line to stderr, past all buffers, which another thread may hold."""
+    """Write a line to stderr, past all buffers, which another thread may hold; nobody may be there to read it."""
     encoding = sys.stderr.encoding if sys.stderr else None  # None for some replacements of stderr
-    os.write(2, f"{text}\n".encode(encoding or "utf-8", "replace"))
+    with suppress(OSError):
+        os.write(2, f"{text}\n".encode(encoding or "utf-8", "replace"))
 
 
 def request_stop() -> None:
@@ -63,7 +64,8 @@ def request_stop() -> None:
 
 def _end(code: int, text: str) -> None:
     if sys.stderr and sys.stderr.isatty():
-        os.write(2, b"\x1b[?25h")  # the bar hides the cursor
+        with suppress(OSError):
+            os.write(2, b"\x1b[?25h")  # the bar hides the cursor
     _say(f"vgcrl: {text}")
     os._exit(code)
 
@@ -106,6 +108,11 @@ def _listen(pipe: int) -> None:
             _hear(number[0])
 
 
+def _heeded() -> list[signal.Signals]:
+    """Returns the signals that are not ignored: what is ignored stays so, as in the background, or after `nohup`."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 @contextmanager
 def watched() -> Generator[None]:
     """Receive signals in a thread during a command, in the main thread. Afterwards they end the process, as before."""
@@ -114,16 +121,14 @@ def watched() -> Generator[None]:
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)
     threading.Thread(target=_listen, args=(heard,), daemon=True).start()
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored signals stay so, as in the background
-            signal.signal(number, lambda *_: None)
+    for number in _heeded():
+        signal.signal(number, lambda *_: None)
     _watched = True
     try:
         yield
     finally:
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
+        for number in _heeded():
+            signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
         _watched = False
 
@@ -142,7 +147,8 @@ def stop_requests(how: str = "") -> Generator[StopRequest]:
             raise KeyboardInterrupt
         training.ask()
 
-    before = {} if _watched else {number: signal.signal(number, handle) for number in SIGNALS}
+    heard = () if _watched else _heeded()
+    before = {number: signal.signal(number, handle) for number in heard}
     _training = training
     try:
         yield training
