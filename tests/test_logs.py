@@ -1,11 +1,16 @@
 """Event files as TensorBoard reads them, and lines cut off by a kill."""
 
+import shutil
+from pathlib import Path
+
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 import vgcrl
 from tiny import TINY
 from vgcrl.errors import UsageError
+from vgcrl.training import checkpoint
 from vgcrl.training.display import Display
 from vgcrl.training.events import Events
 from vgcrl.training.logs import append_line, read_lines, to_json, truncate_lines
@@ -111,6 +116,36 @@ def test_every_run_has_its_own_series(tmp_path):
     assert second[320, "train/critic_loss"] == pytest.approx(run.last["seeds"][1]["train"]["critic_loss"], rel=1e-5)
     assert {step for step, tag in first if tag == "train/F"} == {80, 160, 240, 320}
     assert {step for step, tag in first if tag == "F"} == {0, 160, 320}
+
+
+@pytest.mark.parametrize("kept", [480, 0, None], ids=["later", "at the start", "nothing"])
+def test_what_a_resumed_run_has_lost_is_not_shown(kept, trained, tmp_path):
+    """Nor anything twice; what was logged up to the checkpoint stays."""
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    if kept is None:  # killed before anything was saved
+        shutil.rmtree(run / "checkpoints")
+        (run / "metrics.jsonl").unlink()
+        (run / "policy.safetensors").unlink()
+    elif kept == 0:
+        vgcrl.train("diayn", out=tmp_path / "start", **TINY, callback=lambda record: True)
+        shutil.rmtree(run / "checkpoints")
+        (tmp_path / "start" / "checkpoints").rename(run / "checkpoints")
+    else:
+        newest, older = checkpoint.saved(run)
+        shutil.rmtree(newest)
+        assert int(older.name) == kept
+    lost = Events(run / "events")  # where the run had gone on from there
+    lost.scalars(800, {"F": 7.0, "train/F": 7.0})
+    lost.close()
+    resumed = vgcrl.resume(run)
+    for name in ("", "seed-0", "seed-1"):
+        shown = EventAccumulator(str(run / "events" / name)).Reload()
+        rows = [line["mean"] if not name else line["seeds"][int(name[-1])] for line in resumed.metrics]
+        found = [(event.step, event.value) for event in shown.Scalars("F")]
+        assert found == [
+            (line["step"], pytest.approx(row["F"])) for line, row in zip(resumed.metrics, rows, strict=True)
+        ]
+        assert [event.step for event in shown.Scalars("train/F")] == [160, 320, 480, 640]
 
 
 def test_names_of_series():

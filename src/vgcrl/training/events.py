@@ -54,6 +54,11 @@ class Events:
             self._file.write(length + _masked_crc(length) + event + _masked_crc(event))
             self._file.flush()
 
+    def begin(self, step: int) -> None:
+        """Write that a session begins at `step`: TensorBoard drops what older files in the folder have from there on,
+        which a run that went on from a checkpoint has lost."""
+        self._write(b"\x10" + _varint(step) + _bytes_field(7, b"\x08\x01"))
+
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """Write the numbers of a step, by name."""
         summary = b"".join(

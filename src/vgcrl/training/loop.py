@@ -95,7 +95,8 @@ def train_loop(
     i, wall, chunk = counters["iteration"], counters["wall"], 1
     last = (read_lines(folder / "metrics.jsonl") or [{"step": -1}])[-1]
     aims = target_states.for_spec(config.env, program.spec, config.evaluate_episodes)
-    logs, clock = RunLogs(folder / "events", config), time.monotonic() - wall
+    kept = i * size if i else last["step"]  # of what was logged before; at step 0 there may be an evaluation or none
+    logs, clock = RunLogs(folder / "events", config, kept + 1), time.monotonic() - wall
     reported, overflows = set[int](), program.overflows(runs)
 
     def due() -> bool:

@@ -30,12 +30,14 @@ def series(config: Config) -> list[str]:
 
 
 class RunLogs:
-    """The writer of a run's TensorBoard events."""
+    """The writer of a run's TensorBoard events, from step `begin` on."""
 
-    def __init__(self, folder: Path, config: Config):
+    def __init__(self, folder: Path, config: Config, begin: int):
         names = series(config)
         self._mean = Events(folder)
         self._each = [Events(folder / name) for name in names] if len(names) <= MOST else []
+        for events in (self._mean, *self._each):
+            events.begin(begin)
         self._begins = max(config.random_steps, config.batch)  # steps before learning begins
 
     def evaluation(self, record: dict[str, Any]) -> None:
