@@ -31,4 +31,4 @@ record = {
     ],
 }
 Path(out).parent.mkdir(parents=True, exist_ok=True)
-Path(out).write_text(json.dumps(record, indent=1) + "\n")
+Path(out).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

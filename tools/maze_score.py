@@ -46,11 +46,11 @@ def main(run: Path, out: Path) -> None:
     from vgcrl.training.trainer import restore
     from vgcrl.use.policy import policy_of
 
-    record = json.loads(out.read_text())
+    record = json.loads(out.read_text(encoding="utf-8"))
     program, runs, counters = restore(run, print)
     scores = [{"seed": s, **score(policy_of(program, runs, s).predict, program.config.env)} for s in record["seeds"]]
     record["own_goals"] = {"step": counters["step"], "episodes": EPISODES, "seeds": scores}
-    out.write_text(json.dumps(record, indent=1) + "\n")
+    out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(counters, *scores, sep="\n")
 
 

@@ -50,7 +50,7 @@ def main(env_id: str, steps: int, every: int, seed: int, out: Path) -> None:
             "evaluations": evaluations,
             "own_goals": {"step": step, "episodes": EPISODES, "seeds": [found]},
         }
-        out.write_text(json.dumps(record, indent=1) + "\n")
+        out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

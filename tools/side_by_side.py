@@ -71,13 +71,13 @@ def side_by_side(out: Path, groups: list[list[str]], options: list[str]) -> int:
 
 def start(log: Path, command: list, variables: dict[str, str]) -> subprocess.Popen:
     """In a session of its own, which a terminal's Ctrl-C does not reach."""
-    with log.open("w") as lines:
+    with log.open("w", encoding="utf-8") as lines:
         both = {"stdout": lines, "stderr": subprocess.STDOUT}
         return subprocess.Popen(command, env=os.environ | variables, start_new_session=True, **both)
 
 
 def last_lines(log: Path) -> list[str]:
-    return log.read_text().splitlines()[-3:]
+    return log.read_text(encoding="utf-8").splitlines()[-3:]
 
 
 if __name__ == "__main__":

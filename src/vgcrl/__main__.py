@@ -13,7 +13,7 @@ def _with_standard_files() -> None:
             os.fstat(number)
             continue
         os.open(os.devnull, os.O_RDWR)  # takes the least number that is free
-        setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+        setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _without_current_folder() -> None:

@@ -42,7 +42,7 @@ def _same_meaning(name: str, one: Path, other: Path) -> bool:
     except ValueError:
         return False
     if name.endswith("sha256"):
-        return one.read_text().strip() == other.read_bytes().decode("utf-8", "replace").strip()
+        return one.read_text(encoding="utf-8").strip() == other.read_bytes().decode("utf-8", "replace").strip()
     return one.read_bytes() == other.read_bytes()
 
 

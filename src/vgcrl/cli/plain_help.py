@@ -15,7 +15,8 @@ FILE = Path(str(files("vgcrl") / "data" / "train-help.json"))
 
 def read_plain_help() -> dict[str, list[HelpLine]]:
     """Returns the lines of each group, read from the file."""
-    return {title: [HelpLine(*line) for line in lines] for title, lines in json.loads(FILE.read_text()).items()}
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    return {title: [HelpLine(*line) for line in lines] for title, lines in found.items()}
 
 
 def plain_help() -> dict[str, list[HelpLine]]:

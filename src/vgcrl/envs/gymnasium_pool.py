@@ -218,7 +218,7 @@ def _end(pipe: Connection, process: multiprocessing.process.BaseProcess) -> None
 def _is_stopped(pid: int | None) -> bool:
     """Returns whether a signal such as SIGSTOP has stopped a process; False on systems without /proc."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "Tt"
     except OSError:
         return False
 

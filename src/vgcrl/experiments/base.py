@@ -184,7 +184,7 @@ def member(runs: RunState, index: int) -> RunState:
 
 
 def paper_rows(table: str) -> list[dict[str, str]]:
-    text = (files("vgcrl") / "data" / "paper.csv").read_text()
+    text = (files("vgcrl") / "data" / "paper.csv").read_text(encoding="utf-8")
     return [row for row in csv.DictReader(text.splitlines()) if row["table"] == table]
 
 

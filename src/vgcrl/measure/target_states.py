@@ -94,7 +94,7 @@ def from_file(path: Path, width: int, shape: tuple[int, ...] | None = None) -> A
     readers: dict[str, Callable[[Path], Any]] = {
         ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
-        ".json": lambda p: json.loads(p.read_text()),
+        ".json": lambda p: json.loads(p.read_text(encoding="utf-8")),
         ".csv": lambda p: [[float(x) for x in row] for row in _rows(p.read_text("utf-8-sig"))],
     }
     valid = f"a .safetensors, .npy, .json or .csv file of {_rows_of(width)}"

@@ -136,6 +136,7 @@ def markdown(page: Page) -> str:
 
 def write(pages: list[Page], path: Path, *, follow: bool = False) -> Path:
     """Writes pages as one HTML file, and returns its path; with `follow` through a link, or to a device."""
-    template = jinja2.Environment(autoescape=True).from_string((files("vgcrl.show") / "report.html").read_text())
+    source = (files("vgcrl.show") / "report.html").read_text(encoding="utf-8")
+    template = jinja2.Environment(autoescape=True).from_string(source)
     atomic_write(path, template.render(title=pages[0].title, pages=pages), follow=follow)
     return path

@@ -76,7 +76,7 @@ def _write(folder: Path, arrays: dict[str, np.ndarray], header: dict[str, str]) 
             save_file(arrays, file, header)
         except SafetensorError as error:
             raise OSError(errno.EIO, str(error)) from None
-        digest.write_text(checksum(file) + "\n")
+        digest.write_text(checksum(file) + "\n", encoding="utf-8")
         file.chmod(digest.stat().st_mode)  # safetensors lets nobody else read
         for path in (file, digest, folder):
             _sync(path)

@@ -40,7 +40,7 @@ def card(name: str) -> dict[str, Any]:
     It has about, command, steps, seed, hardware, and `measured`, the last evaluation of that seed. For a policy that is
     meant to act with noise, `noise` is true and `with_noise` was measured with it.
     """
-    return json.loads((SHIPPED / name / "card.json").read_text())
+    return json.loads((SHIPPED / name / "card.json").read_text(encoding="utf-8"))
 
 
 def metrics_of(card: dict[str, Any]) -> dict[str, float]:

@@ -94,7 +94,7 @@ def connected(address: str) -> Generator[str]:
 @contextmanager
 def without_chatter() -> Generator[None]:
     """Silences what Ray prints of dead workers: each is told in one line here, and the rest is in Ray's logs."""
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         yield
 
 

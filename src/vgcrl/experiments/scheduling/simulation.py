@@ -51,7 +51,7 @@ def read_programs(results: Path) -> list[Program]:
     """Returns the programs of the paper's tables, timed at the speed that each had when it was trained."""
     out, beside = [], {aside.name for aside in ASIDES}
     for path in sorted(results.glob("*/cells/*.json")):
-        cell, name = json.loads(path.read_text()), path.name.partition(".")[0]
+        cell, name = json.loads(path.read_text(encoding="utf-8")), path.name.partition(".")[0]
         if name not in beside:
             seconds = cell["wall_seconds"] * STEPS / cell["steps"]
             out.append(Program(f"{path.parts[-3]}/{name}", cell["runs"], seconds))

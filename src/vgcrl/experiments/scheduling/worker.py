@@ -145,7 +145,9 @@ def watched(process: subprocess.Popen, looks: list[Callable[[], None]]) -> int:
 def start(order: Order, folder: Path) -> subprocess.Popen:
     command = [sys.executable, "-P", str(installed() / CHILD), order.module, *order.words, "--out", str(folder.parent)]
     pipe, nowhere, env = subprocess.PIPE, subprocess.DEVNULL, environment(order)
-    return subprocess.Popen(command, stdin=pipe, stdout=nowhere, stderr=pipe, env=env, text=True, errors="replace")
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=nowhere, stderr=pipe, env=env, encoding="utf-8", errors="replace"
+    )
 
 
 def run(order: Order, board: Any, look: Callable[[Path], None] = lambda folder: None) -> tuple[str, str]:

@@ -73,7 +73,7 @@ class Told(tune.Callback):
             self._view.ended(name, "done", f"{self._ask.metric} {last[self._ask.metric]:.4g} at step {last['step']:,}")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        last = Path(trial.error_file).read_text().strip().splitlines()[-1]
+        last = Path(trial.error_file).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
         self._fail(trial_name(trial.config), f"died {RETRIES + 1} times: {last}")
 
     def _fail(self, name: str, why: str) -> None:

@@ -38,7 +38,7 @@ def modules() -> str:
 
 
 def credits(names: tuple[str, ...]) -> str:
-    found = json.loads((HERE / "assets" / "versions.json").read_text())
+    found = json.loads((HERE / "assets" / "versions.json").read_text(encoding="utf-8"))
     parts = sorted({found[f"{name}.gz"] for name in names})
     return f"Parts: {', '.join(parts)}, with licences in the package." if parts else ""
 
@@ -47,11 +47,11 @@ def render(run: Data) -> str:
     names = ASSETS[run["world"]["kind"]]
     carried = [_packed("run", gzip.compress(to_json(run).encode(), mtime=0))]
     carried += [_packed(name, (HERE / "assets" / f"{name}.gz").read_bytes()) for name in names]
-    return Template((HERE / "page.html").read_text()).substitute(
+    return Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(run.get("name") or f"{run['method']} on {run['env']}"),
         version=VERSION,
         credits=credits(names),
-        style=(HERE / "page.css").read_text(),
+        style=(HERE / "page.css").read_text(encoding="utf-8"),
         assets="".join(carried),
         modules=modules(),
     )

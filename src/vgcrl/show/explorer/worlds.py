@@ -53,7 +53,7 @@ def body(program: Program) -> Data:
     start = {"noise": task.noise, "normal": task.normal}
     return {
         "kind": "body",
-        "xml": bodies.model_file(task).read_text(),
+        "xml": bodies.model_file(task).read_text(encoding="utf-8"),
         "hidden": hidden,
         "moves": task.places,  # number of axes along which it travels: x, or x and y
         "place": list(spec.place),  # dimensions of the observation that are its place
