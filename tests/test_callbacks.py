@@ -1,14 +1,17 @@
 """What is asked of every evaluation on the command line: to stop, and to log to Weights & Biases."""
 
 import json
+import os
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import vgcrl
+from foreign_envs import Ship
 from test_foreign import one_line
 from tiny import TINY, flags
 from vgcrl.cli import main
@@ -164,3 +167,43 @@ def test_a_metric_that_an_environment_has_not_is_refused(tmp_path, capsys):
     assert not (tmp_path / "run").exists()
     one_line(lambda: vgcrl.stop_when("lgrz", at_least=1.0), "stop_when 'lgrz' is unknown", "did you mean")
     one_line(lambda: vgcrl.stop_when(3, at_least=1.0), "stop_when 3 is unknown; valid: F, ")
+
+
+class Wanderer(Ship):
+    """An environment that changes the current folder whenever it can, to the one beside the run."""
+
+    def reset(self, *, seed=None, options=None):
+        os.chdir(Path("../elsewhere").resolve())
+        return super().reset(seed=seed, options=options)
+
+
+def test_an_environment_may_change_the_current_folder(tmp_path, monkeypatch):
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    run = vgcrl.train("diayn", env=Wanderer, horizon=6, **TINY | {"out": "run", "steps": 320, "seeds": 1})
+    assert run.dir == tmp_path / "here" / "run"
+    assert run.metrics[-1]["step"] == 320
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_callback_may_change_the_current_folder(tmp_path, monkeypatch):
+    """The run stays where it was begun, and is found there."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    options = TINY | {"out": "run", "steps": 320}
+    run = vgcrl.train("diayn", **options, callback=lambda record: os.chdir(elsewhere))
+    assert Path.cwd() == elsewhere
+    assert not any(elsewhere.iterdir())
+    assert [line["step"] for line in run.metrics] == [0, 160, 320]
+    assert run.dir == tmp_path / "run"
+    os.chdir(tmp_path)
+    again = vgcrl.resume("run", 480, callback=lambda record: os.chdir(elsewhere))
+    assert again.metrics[-1]["step"] == 480
+    assert not any(elsewhere.iterdir())
+
+
+def test_a_folder_is_named_as_the_user_did(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert vgcrl.train("diayn", **TINY | {"out": "run", "steps": 160}).dir == Path("run")

@@ -16,7 +16,7 @@ from vgcrl.training.display import Display
 from vgcrl.training.fields import spoken
 from vgcrl.training.logs import append_line, read_lines
 from vgcrl.training.program import Program, RunState, policy
-from vgcrl.training.run_folder import Run, command_for
+from vgcrl.training.run_folder import Run, command_for, leads_to
 from vgcrl.training.run_logs import RunLogs
 from vgcrl.training.signals import stop_requests
 from vgcrl.training.summary import hardware, summarise, versions
@@ -88,15 +88,16 @@ def train_loop(
     `evaluated` and `callback` are called at every evaluation; `check_folder` raises if the folder was removed or
     replaced.
     """
+    place = folder.absolute()  # an environment or a callback may change the current folder
     config, size, written = program.config, program.steps_per_iteration, program.config.to_json()
     total = -(-config.steps // size)
     often = (config.evaluate_every, config.checkpoint_every, config.log_every)
     evaluate_every, checkpoint_every, log_every = (-(-(n or config.evaluate_every) // size) for n in often)
     i, wall, chunk = counters["iteration"], counters["wall"], 1
-    last = (read_lines(folder / "metrics.jsonl") or [{"step": -1}])[-1]
+    last = (read_lines(place / "metrics.jsonl") or [{"step": -1}])[-1]
     aims = target_states.for_spec(config.env, program.spec, config.evaluate_episodes)
     kept = i * size if i else last["step"]  # of what was logged before; at step 0 there may be an evaluation or none
-    logs, clock = RunLogs(folder / "events", config, kept + 1), time.monotonic() - wall
+    logs, clock = RunLogs(place / "events", config, kept + 1), time.monotonic() - wall
     reported, overflows = set[int](), program.overflows(runs)
 
     def due() -> bool:
@@ -113,7 +114,7 @@ def train_loop(
         started = time.monotonic()
         with stopping.saving:
             check_folder()
-            checkpoint.save(folder, i * size, runs, counted(), program.save_envs(), config=written)
+            checkpoint.save(place, i * size, runs, counted(), program.save_envs(), config=written)
             check_folder()
         saved = time.monotonic() - started, time.monotonic()
 
@@ -123,8 +124,8 @@ def train_loop(
             if (i % evaluate_every == 0 or i >= total) and last["step"] < i * size:
                 last = _evaluation(program, runs, aims, i * size, time.monotonic() - clock)
                 check_folder()
-                policy_file.save(folder, i * size, policy(config, runs), counted(), config=written)
-                append_line(folder / "metrics.jsonl", last)
+                policy_file.save(place, i * size, policy(config, runs), counted(), config=written)
+                append_line(place / "metrics.jsonl", last)
                 logs.evaluation(last)
                 display.evaluated(i * size, last["mean"])
                 _check_diverged(config, last, reported, display.note)
@@ -148,4 +149,4 @@ def train_loop(
             display.advance(i * size, count * size / seconds, collecting=i * size < config.random_steps)
             chunk = max(1, min(2 * chunk, int(chunk * CHUNK_SECONDS / seconds) if count == chunk else chunk))
     logs.close()
-    return Run(folder, config, last, interrupted=i < total)
+    return Run(folder if leads_to(place, folder) else place, config, last, interrupted=i < total)

@@ -79,7 +79,7 @@ def locked(folder: Path, what: str = "run") -> Generator[Callable[[], None]]:
 
     Yields a function that raises if the folder of a run is gone or was replaced.
     """
-    path = folder / ".lock"
+    path = folder.absolute() / ".lock"
     _check_links(folder)
     with open_to_write(path, append=True) as file:
         try:
@@ -91,7 +91,11 @@ def locked(folder: Path, what: str = "run") -> Generator[Callable[[], None]]:
         mine = os.fstat(file.fileno())
 
         def check() -> None:
-            if not path.exists() or not os.path.samestat(path.lstat(), mine) or not (folder / "config.json").exists():
+            if (
+                not path.exists()
+                or not os.path.samestat(path.lstat(), mine)
+                or not path.with_name("config.json").exists()
+            ):
                 gone = "was removed or replaced while it was being trained, so nothing more can be saved there"
                 raise UsageError(f"{folder} {gone}; valid: a folder that stays")
 
@@ -139,6 +143,15 @@ def write_config(folder: Path, config: Config) -> None:
     path, text = folder / "config.json", config.to_json()
     if not path.exists() or read_small(path).decode() != text:
         atomic_write(path, text)
+
+
+def leads_to(place: Path, folder: Path) -> bool:
+    """Returns whether a path as the user gave it is `place` from the current folder too, which code of the user's may
+    have changed or removed."""
+    try:
+        return folder.absolute() == place
+    except FileNotFoundError:
+        return False
 
 
 def command_for(command: str, folder: Path, config: Config) -> str:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -31,6 +31,7 @@ from vgcrl.training.run_folder import (
     clear,
     command_for,
     fresh_folder,
+    leads_to,
     locked,
     read_config,
     remove_leftovers,
@@ -104,10 +105,11 @@ def _new_folder(config: Config, folder: Path | None) -> Path:
 @contextmanager
 def _write_errors(folder: Path, config: Config, check_folder: Callable[[], None]) -> Generator[None]:
     """Turn an error in writing a file of the run into UsageError; what was saved remains."""
+    place = folder.absolute()
     try:
         yield
     except OSError as error:
-        if not Path(str(error.filename)).is_relative_to(folder):
+        if not any(Path(str(error.filename)).is_relative_to(path) for path in (place, folder)):
             raise
         check_folder()
         what = f"{error.filename}: {error.strerror}; the run stopped, and what was saved remains"
@@ -121,9 +123,11 @@ def _failures(folder: Path) -> Generator[None]:
 
     If nothing was saved, the folder is cleared of all but the traceback.
     """
+    place = folder.absolute()
     try:
         yield
     except Broken as error:
+        folder = folder if leads_to(place, folder) else place
         where = write_error(folder, error)
         if checkpoint.saved(folder):
             raise UsageError(f"{error}; the run stopped and its last checkpoint remains{where}") from error
@@ -143,9 +147,10 @@ def start(
     config = resolve(given)
     if folder is not None:
         check_free(folder)
-    program = compile_config(config)
-    _check_memory(program)
-    runs = jax.block_until_ready(program.init())
+    with chdir("."):  # an environment may change it when it starts
+        program = compile_config(config)
+        _check_memory(program)
+        runs = jax.block_until_ready(program.init())
     _check_start(program, runs)
     asked, folder = folder, _new_folder(config, folder)
     with locked(folder) as check_folder, Display(config.method, config.steps, quiet, len(config.settings)) as display:
@@ -268,9 +273,10 @@ def resume(
         Display(config.method, config.steps, quiet, len(config.settings)) as display,
         _write_errors(folder, config, check_folder),
     ):
-        program = compile_config(config)
-        _check_memory(program)
-        runs, counters = _go_on(folder, program, written, steps, display)
+        with chdir("."):
+            program = compile_config(config)
+            _check_memory(program)
+            runs, counters = _go_on(folder, program, written, steps, display)
         truncate_lines(folder / "metrics.jsonl", counters["step"], config.runs)
         _note_gap(program, folder, counters["step"], display)
         make_folder(folder / "events")
