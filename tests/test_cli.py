@@ -404,6 +404,23 @@ def test_an_edited_configuration_is_refused(edit, copied, capsys):
     assert refused(capsys, "evaluate", copied)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "resume"])
+def test_of_a_sweep_a_run_is_named(command, copied, capsys, tmp_path):
+    sweep = tmp_path / "sweep"
+    run = sweep / "runs" / "goal-dim=3"
+    run.parent.mkdir(parents=True)
+    for name in (".lock", "sweep.json"):
+        (sweep / name).touch()
+    assert main([command, str(sweep)]) == 2
+    assert f"{sweep} is a sweep, which the same `vgcrl sweep` goes on with; " in capsys.readouterr().err
+    copied.rename(run)
+    assert main([command, str(sweep)]) == 2
+    assert capsys.readouterr().err.endswith(f"; valid: one of its runs, e.g. {run}\n")
+    (sweep / "sweep.json").unlink()
+    assert main([command, str(sweep)]) == 2
+    assert capsys.readouterr().err == f"vgcrl: {sweep} is a folder of runs; valid: one of its runs, e.g. {run}\n"
+
+
 def test_code_in_the_folder_of_a_run_is_not_executed(copied, capsys, monkeypatch):
     (copied / "evil.py").write_text(f"open({str(copied / 'done')!r}, 'w')")
     path = copied / "config.json"

@@ -176,12 +176,22 @@ def fresh_folder(config: Config) -> Path:
             folder = Path(f"{base}-{i}")
 
 
+def _check_not_many(folder: Path) -> None:
+    """Raise UsageError if a folder holds the runs of a sweep or of an experiment."""
+    runs, swept = sorted(path.parent for path in folder.glob("runs/*/config.json")), (folder / "sweep.json").exists()
+    if runs or swept:
+        what = "a sweep, which the same `vgcrl sweep` goes on with" if swept else "a folder of runs"
+        valid = f"one of its runs, e.g. {runs[0]}" if runs else f"one of its runs, when they are in {folder / 'runs'}"
+        raise UsageError(f"{folder} is {what}; valid: {valid}")
+
+
 def read_config(folder: Path) -> Config:
     """Returns the configuration of a run folder."""
     path = folder / "config.json"
     try:
         return Config.from_json(read_small(path).decode())
     except (FileNotFoundError, NotADirectoryError):
+        _check_not_many(folder)
         begun = (folder / ".lock").exists()
         valid = f"`vgcrl train --out {folder}`, nothing was saved" if begun else "what `vgcrl train --out` made"
         raise UsageError(f"{folder} is not a run directory: it has no config.json; valid: {valid}") from None
