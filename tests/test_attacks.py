@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+from importlib.machinery import all_suffixes
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,47 @@ def test_a_module_is_imported_where_the_user_names_it(run, capsys, monkeypatch, 
     modules.import_named("boats", "--import")
     assert run_folder.checked_config(run).env == "boats:Boat-v0"
     assert "'nowhere' cannot be imported" in refused(capsys, "evaluate", run, "--import", "nowhere")
+
+
+@pytest.fixture
+def beside_its_module(run, monkeypatch, tmp_path):
+    """A run folder named as the module of its environment, which is beside it and on PYTHONPATH."""
+    example = Path(__file__).parent.parent / "examples" / "own_environment.py"
+    shutil.copy(example, tmp_path / "boats.py")
+    folder = run.rename(tmp_path / "boats")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "boats", raising=False)
+    edit(folder, env="boats:Boat-v0", dims=None, horizon=50, engine="gymnasium", workers=0)
+    yield folder
+    sys.modules.pop("boats", None)
+
+
+def test_a_run_may_have_the_name_of_its_module(beside_its_module):
+    assert run_folder.checked_config(beside_its_module).env == "boats:Boat-v0"
+
+
+@pytest.mark.parametrize("suffix", all_suffixes())
+def test_a_run_that_is_a_package_is_not_executed(suffix, beside_its_module, capsys):
+    """It would be imported in place of the module beside it, whatever its code was compiled to."""
+    (beside_its_module / f"__init__{suffix}").write_bytes(b"")
+    assert "code in the same folder, which is not executed" in refused(capsys, "evaluate", beside_its_module)
+    assert "boats" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "place", ["evil.py", "evil/__init__.py", "evil/__init__.pyc", "deep/evil.py", "to/__init__.py"]
+)
+def test_a_run_without_init_may_be_a_namespace_of_code(place, beside_its_module, capsys, tmp_path):
+    """Once there is no module of its name; `link` is a package that is a link to one in the run folder."""
+    (tmp_path / "boats.py").unlink()
+    (beside_its_module / place).parent.mkdir(exist_ok=True)
+    (beside_its_module / place).write_text(f"open({str(tmp_path / 'done')!r}, 'w')", encoding="utf-8")
+    module = "link" if place.startswith("to") else f"boats.{place.partition('.')[0].removesuffix('/__init__')}"
+    (tmp_path / "link").symlink_to(beside_its_module / "to")
+    edit(beside_its_module, env=f"{module.replace('/', '.')}:X-v0")
+    assert "code in the same folder, which is not executed" in refused(capsys, "evaluate", beside_its_module)
+    assert not (tmp_path / "done").exists()
 
 
 SECRET = b"\x89PNG\r\n\x1a\n a secret"

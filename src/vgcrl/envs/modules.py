@@ -150,10 +150,14 @@ def check_outside(folder: Path, env: str) -> None:
 
 
 def _sources(base: Path, module: str) -> list[Path]:
-    """Returns the files and folders that importing a module, and so the packages around it, may execute."""
+    """Returns the files that importing a module, and so the packages around it, may execute.
+
+    A folder without an `__init__`, such as a run beside the module of the same name, has no code of its own.
+    """
     parts = module.split(".")
     names = [base.joinpath(*parts[: i + 1]) for i in range(len(parts))]
-    files = [*names, *(name.with_name(name.name + suffix) for name in names if name.name for suffix in all_suffixes())]
+    names += [name / "__init__" for name in names]
+    files = [name.with_name(name.name + suffix) for name in names if name.name for suffix in all_suffixes()]
     return [path for path in (*files, *([base] if base.is_file() else [])) if os.path.lexists(path)]
 
 
