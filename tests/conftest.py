@@ -24,6 +24,8 @@ os.environ |= {f"RAY_{name}": str(value) for name, value in PATIENT.items()}
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script, and so in all that tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # after `nohup`
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
