@@ -44,9 +44,10 @@ def test_a_gif_has_a_frame_for_each_step_and_a_panel_for_each_skill(skills, tmp_
     assert str(out) in capsys.readouterr().out
 
 
-def test_a_point_mass_is_filmed_as_long_as_asked(skills, tmp_path):
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32])
+def test_a_point_mass_is_filmed_as_long_as_asked(kind, skills, tmp_path):
     path = film(
-        skills, tmp_path / "film.gif", Request([0], seconds=5 * read_config(skills).specification.seconds), print
+        skills, tmp_path / "film.gif", Request([0], seconds=kind(5 * read_config(skills).specification.seconds)), print
     )
     with Image.open(path) as found:
         assert found.n_frames == 6

@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -260,7 +261,7 @@ def film(folder: Path, path: Path, ask: Request, say: Callable[[str], None], *, 
     """Films a run folder and returns the path, whose ending says which kind of file; `follow` is that of `write`."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"--out {path} has an unknown ending; valid: {', '.join(ENDINGS)}")
-    if not isinstance(ask.seconds, (int, float)) or not 0 < ask.seconds <= 600:
+    if not isinstance(ask.seconds, Real) or not 0 < ask.seconds <= 600:
         raise UsageError(f"--seconds {ask.seconds!r} is out of range; valid: a positive number up to 600")
     if path.is_dir():
         raise UsageError(f"--out {path} is a folder; valid: a file")
