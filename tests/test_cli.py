@@ -97,9 +97,9 @@ BAD = {
     "tiny replay": (["train", "--replay", "10"], "--replay 10"),
     "odd ratio": (["train", "--updates-per-step", "0.3141592653"], "--updates-per-step"),
     "knobs of unlike length": (["train", "--learning-rate", "1,2,3", "--spectral-norm", "1,2"], "--spectral-norm"),
-    "not a run": (["resume", "."], "not a run directory"),
-    "nowhere": (["evaluate", "no/such/run"], "not a run directory"),
-    "nothing to report": (["report", "no/such/run"], "not a run directory"),
+    "not a run": (["resume", "."], "not a run folder"),
+    "nowhere": (["evaluate", "no/such/run"], "not a run folder"),
+    "nothing to report": (["report", "no/such/run"], "not a run folder"),
     "no episodes": (["evaluate", ".", "--episodes", "0"], "--episodes"),
     "unknown list": (["list", "spells"], "spells"),
     "seeds past the last": (["train", "--seed", "2147483647", "--seeds", "2"], "--seed 2147483647 with --seeds 2"),
@@ -366,7 +366,7 @@ def test_a_file_is_no_run_and_no_place_for_one(tmp_path, capsys):
     assert main(["train", "--out", str(file), *flags()]) == 2
     assert f"--out {file} is a file; valid: " in capsys.readouterr().err
     assert main(["resume", str(file)]) == 2
-    assert f"{file} is not a run directory" in capsys.readouterr().err
+    assert f"{file} is not a run folder" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -112,18 +112,18 @@ def _whole(text: str, most: int = LARGEST) -> int:
 
 def _add_ray(parser: argparse.ArgumentParser) -> None:
     ray = parser.add_argument_group("on many machines, or many GPUs of one")
-    ray.add_argument("--ray", metavar="local|ADDRESS", help="programs side by side: on this machine, or a Ray cluster")
-    ray.add_argument("--gpus", type=PARSERS[float], metavar="N", help="of each program, e.g. 0.5 [1 if there are any]")
-    ray.add_argument("--cpus", type=PARSERS[float], metavar="N", help="cores that each program is counted for [1]")
-    ray.add_argument("--storage", metavar="URL", help="where all nodes keep their programs, e.g. s3://… [--out]")
+    ray.add_argument("--ray", metavar="local|ADDRESS", help="run programs in parallel, here or on a Ray cluster")
+    ray.add_argument("--gpus", type=PARSERS[float], metavar="N", help="GPUs per program, e.g. 0.5 [1 if there are any]")
+    ray.add_argument("--cpus", type=PARSERS[float], metavar="N", help="cores reserved per program [1]")
+    ray.add_argument("--storage", metavar="URL", help="where nodes without a shared folder keep runs, e.g. s3://…")
 
 
 def _add_watching(group: argparse._ActionsContainer) -> None:
     """Adds the options on evaluations, and on the end of training."""
-    stop = "stop and save where the mean of a metric has come so far, e.g. 'lgr_z>=0.95' or 'lgr_s<=0.1'"
+    stop = "stop and save when the mean of a metric over seeds reaches a bound, e.g. 'lgr_z>=0.95' or 'lgr_s<=0.1'"
     group.add_argument("--stop-when", metavar="METRIC>=X", help=stop)
-    group.add_argument("--wandb", metavar="PROJECT", help="log evaluations to Weights & Biases too")
-    group.add_argument("--film", action="store_true", help="at the end a film.gif, also among TensorBoard's images")
+    group.add_argument("--wandb", metavar="PROJECT", help="also log evaluations to Weights & Biases")
+    group.add_argument("--film", action="store_true", help="write film.gif at the end, also to TensorBoard's images")
 
 
 _AT_LEAST_ONE = _number(_whole, f"an integer from 1 to {LARGEST}")
@@ -145,7 +145,7 @@ EXAMPLES = """examples:
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
-    help = "import MODULE first, also from the current folder: one that registers what is your own"
+    help = "import MODULE first, also from the current folder: it registers your methods, posteriors or environments"
     parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help=help)
 
 
@@ -170,18 +170,18 @@ def _train(made: argparse.ArgumentParser, wanted: Wanted) -> None:
     elif wanted.full:
         _add_options(made, wanted.usual or {})
     output = made.add_argument_group("output")
-    output.add_argument("--out", type=_PATH, metavar="DIR", help="run directory [runs/METHOD-ENV]")
+    output.add_argument("--out", type=_PATH, metavar="DIR", help="run folder [runs/METHOD-ENV]")
     _add_watching(output)
 
 
 def _resume(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("dir", type=_PATH, metavar="DIR")
-    made.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, to go further than first asked")
+    made.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, if more than first asked for")
     _add_watching(made)
 
 
 def _evaluate(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dir", metavar="DIR", help="a run directory, or one of `vgcrl list policies`")
+    made.add_argument("dir", metavar="DIR", help="a run folder, or one of `vgcrl list policies`")
     made.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
     made.add_argument(
         "--targets", type=_PATH, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
@@ -198,8 +198,8 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
         from vgcrl.use.experts import EXPERT, FIXED
 
         _add_options(made, EXPERT, (*FIXED, "env"))
-    made.add_argument("--policy", metavar="RUN", help="record this run or policy of velocities; nothing is trained")
-    turn = "with --policy: turn what moves on a plane to where its target lies, so that only its speed has to be right"
+    made.add_argument("--policy", metavar="RUN", help="record this run or policy of velocities; train nothing")
+    turn = "with --policy: turn Ant and Humanoid towards their target, so that only the speed counts"
     made.add_argument("--turn", type=PARSERS[bool], metavar="yes|no", help=f"{turn} [no]")
     made.add_argument("--out", type=_PATH, metavar="FILE", help="[targets/ENV.safetensors]")
 
@@ -230,20 +230,20 @@ def _add_goals(made: argparse.ArgumentParser, which: str) -> None:
         type=_number(goal, "numbers separated by commas"),
         action="append",
         metavar="Z1,Z2",
-        help="likewise, where goals are no skills; may be given again",
+        help="the same where goals are vectors; repeat for more",
     )
 
 
 def _explore(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    made.add_argument("run", metavar="RUN|POLICY", help="a run folder, or one of `vgcrl list policies`")
     made.add_argument("--out", type=_PATH, metavar="FILE", help="[explore.html in RUN; POLICY.html]")
     made.add_argument("--open", action="store_true", help="open it in the browser")
-    _add_goals(made, " of episodes that the page plays back, where it simulates nothing [8 that differ]")
+    _add_goals(made, " of recorded episodes, on a page that plays these back [8 that differ]")
     _add_noise(made)
 
 
 def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("run", metavar="RUN|POLICY", help="a run directory, or one of `vgcrl list policies`")
+    made.add_argument("run", metavar="RUN|POLICY", help="a run folder, or one of `vgcrl list policies`")
     _add_goals(made, " [some that differ]")
     made.add_argument("--tour", action="store_true", help="one robot pursues all of them, one after the other")
     made.add_argument("--together", action="store_true", help="all robots in one scene, each with its trail")
@@ -252,36 +252,36 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
         type=PARSERS[float],
         default=8.0,
         metavar="S",
-        help="of simulated time, at most an episode where there is no robot [8]",
+        help="length in simulated time; without a robot at most an episode [8]",
     )
     _add_noise(made)
-    made.add_argument("--tensorboard", action="store_true", help="also into the run's events, where it is a .gif")
-    made.add_argument("--seed", type=int, metavar="S", help="whose policy acts [the run's first]")
-    made.add_argument("--setting", type=int, metavar="K", help="where several were trained together, from 0 on [0]")
+    made.add_argument("--tensorboard", action="store_true", help="also add the .gif to the run's events")
+    made.add_argument("--seed", type=int, metavar="S", help="seed whose policy acts [the run's first]")
+    made.add_argument("--setting", type=int, metavar="K", help="which of several settings, counted from 0 [0]")
     made.add_argument("--out", type=_PATH, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
 
 
 def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
     made.add_argument("name", metavar="NAME|all")
     made.add_argument("--quick", action="store_true", help="fewer seeds and steps: minutes on two CPU cores")
-    made.add_argument("--program", metavar="P", help="make this one of its programs alone, and no report")
-    made.add_argument("--engine", metavar="E", help="that trains; MuJoCo measures cells that Warp trained [auto]")
-    made.add_argument("--physics", metavar="exact|fast", help="of mjx and warp, in training [exact]")
-    made.add_argument("--dry-run", action="store_true", help="print what it would train, and stop")
-    grid = made.add_argument_group("for the tables of cells, discrete and continuous")
+    made.add_argument("--program", metavar="P", help="train this program only, without a report")
+    made.add_argument("--engine", metavar="E", help="engine of training; MuJoCo evaluates what Warp trains [auto]")
+    made.add_argument("--physics", metavar="exact|fast", help="physics of mjx and warp in training [exact]")
+    made.add_argument("--dry-run", action="store_true", help="print what would be trained, and stop")
+    grid = made.add_argument_group("for the tables of robots, discrete and continuous")
     grid.add_argument("--env", type=_WORDS, default=(), metavar="E1,E2", help="only these robots")
     grid.add_argument("--goal-dim", type=_SIZES, default=(), metavar="G1,G2", help="only these |G|")
     grid.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="environment steps of each run [10,000,000]")
     grid.add_argument("--seeds", type=_AT_LEAST_ONE, metavar="K", help="runs of each row [3]")
-    grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="[0.0625]")
-    rates = "of q [3e-4; continuous and Humanoid 3e-5]"
+    grid.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="updates per step [0.0625]")
+    rates = "learning rate of q [3e-4; continuous and Humanoid 3e-5]"
     grid.add_argument("--posterior-learning-rate", type=PARSERS[float], metavar="R", help=rates)
-    fall = "end an episode when the robot is unhealthy, for robots that can be [no; Humanoid yes]"
+    fall = "end an episode when the robot is unhealthy (Ant, Humanoid) [no; Humanoid yes]"
     grid.add_argument("--terminate", type=PARSERS[bool], metavar="yes|no", help=fall)
     grid.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="environments of each run [512]")
-    grid.add_argument("--looks", type=_AT_LEAST_ONE, metavar="N", help="evaluations on the way [4]")
-    grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
-    grid.add_argument("--report", action="store_true", help="train nothing: the report of the programs there are")
+    grid.add_argument("--looks", type=_AT_LEAST_ONE, metavar="N", help="evaluations during training [4]")
+    grid.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save after M minutes")
+    grid.add_argument("--report", action="store_true", help="train nothing; write the report of what is trained")
     made.add_argument("--out", type=_PATH, default=Path("results"), metavar="DIR", help="[results]")
     _add_ray(made)
 
@@ -289,13 +289,13 @@ def _reproduce(made: argparse.ArgumentParser, _: Wanted) -> None:
 def _sweep(made: argparse.ArgumentParser, wanted: Wanted) -> None:
     if wanted.full:
         _add_options(made, {}, raw=True)
-    made.add_argument("--optimise", default="F", metavar="METRIC", help="what settings are ordered by [F]")
-    made.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try so many combinations, not all")
+    made.add_argument("--optimise", default="F", metavar="METRIC", help="metric that orders settings [F]")
+    made.add_argument("--trials", type=_AT_LEAST_ONE, metavar="N", help="try N combinations, not all")
     made.add_argument("--search", default="random", metavar="|".join(SEARCHES), help="how trials are chosen [random]")
-    made.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save when this time is spent")
-    made.add_argument("--dry-run", action="store_true", help="print its programs, and stop")
-    made.add_argument("--program", metavar="P", help="train this one of its programs alone, and no report")
-    made.add_argument("--out", type=_PATH, default=Path("sweeps"), metavar="DIR", help="[sweeps], in it METHOD-ENV")
+    made.add_argument("--minutes", type=PARSERS[float], metavar="M", help="stop and save after M minutes")
+    made.add_argument("--dry-run", action="store_true", help="print what would be trained, and stop")
+    made.add_argument("--program", metavar="P", help="train this program only, without a report")
+    made.add_argument("--out", type=_PATH, default=Path("sweeps"), metavar="DIR", help="writes DIR/METHOD-ENV [sweeps]")
     _add_ray(made)
 
 
@@ -311,12 +311,12 @@ def _bench(made: argparse.ArgumentParser, _: Wanted) -> None:
     )
     made.add_argument("--runs", type=_SIZES, default=(1,), metavar="R1,R2", help="runs trained together [1]")
     made.add_argument("--goal-dim", type=_SIZES, default=(10,), metavar="G1,G2", help="numbers of skills [10]")
-    made.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, of many runs 128]")
-    made.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="[CPU 1, GPU 0.25]")
+    made.add_argument("--envs", type=_AT_LEAST_ONE, metavar="E", help="per run [CPU 8; GPU 256, with many runs 128]")
+    made.add_argument("--updates-per-step", type=PARSERS[float], metavar="U", help="updates per step [CPU 1, GPU 0.25]")
     made.add_argument(
-        "--seconds", type=PARSERS[float], default=5.0, metavar="S", help="about how long each is timed [5]"
+        "--seconds", type=PARSERS[float], default=5.0, metavar="S", help="about how long each measurement takes [5]"
     )
-    made.add_argument("--plot", type=_PATH, metavar="FILE", help="also draw it, as .png or .svg")
+    made.add_argument("--plot", type=_PATH, metavar="FILE", help="also draw a figure, as .png or .svg")
     made.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -325,12 +325,12 @@ ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] 
     "train": ("train a method; without arguments, ten skills on the 2-D point mass", _train),
     "resume": ("continue a run that stopped or was killed, from its last checkpoint", _resume),
     "evaluate": ("measure a run, in the same episodes at every call", _evaluate),
-    "experts": ("target states for LGR from velocity-tracking experts", _experts),
+    "experts": ("make target states for LGR(s), from policies that track velocities", _experts),
     "report": ("curves, tables and pictures of runs in one HTML file", _report),
     "explore": ("an interactive HTML page: choose a goal and watch; no server, no network", _explore),
     "film": ("a film of skills or goals, side by side", _film),
-    "reproduce": ("regenerate an experiment of the paper and compare; goes on where it was stopped", _reproduce),
-    "sweep": ("any option with several values, A,B,…, or a range, A..B; goes on where it was stopped", _sweep),
+    "reproduce": ("repeat an experiment of the paper and compare; continues where it stopped", _reproduce),
+    "sweep": ("train with several values, A,B,…, or a range, A..B, of any option; continues where it stopped", _sweep),
     "list": ("methods, environments, experiments, target states, trained policies", _list),
     "bench": ("updates/s and env steps/s on this machine", _bench),
 }

@@ -91,7 +91,7 @@ def film(
     usual = Path(f"{folder.name}.gif") if is_shipped(folder) else folder / "film.gif"
     path = usual if out is None else as_path("out", out)
     if tensorboard and (is_shipped(folder) or path.suffix != ".gif"):
-        raise UsageError("--tensorboard takes a .gif of a run directory; valid: without it, or --out with .gif")
+        raise UsageError("--tensorboard takes a .gif of a run folder; valid: without it, or --out with .gif")
     ask = films.Request(goals, seconds, seed, setting, tour, together, noise=_noise(folder, noise))
     films.film(folder, path, ask, _say, follow=out is not None)
     if tensorboard:

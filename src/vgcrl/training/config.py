@@ -55,19 +55,19 @@ class Config:
     projection_seed: tuple[int, ...] | None = option("seed of the projection W", least=0, metavar="S")
     terminate: bool | None = option("end an episode when the robot is unhealthy (Ant, Humanoid)")
     alive_bonus: float = option(
-        "added to every reward, which pays for episodes that do not end early", 0.0, least=-HUGE, most=HUGE
+        "added to the reward of every step, so that staying healthy pays", 0.0, least=-HUGE, most=HUGE
     )
     horizon: int = option("time limit of an episode in steps; default the environment's own", least=1)
     positions: bool | None = option("put the robot's place (x, or x and y) in front of the observation", None)
     physics: str | None = option(
-        "of mjx and warp: {choices}; fast is Euler with few solver iterations", choices=PHYSICS
+        "physics of mjx and warp: {choices}; fast is Euler with few solver iterations", choices=PHYSICS
     )
     workers: int | None = option(
         "worker processes of a Gymnasium environment; 0: threads of this process", least=0, most=1024
     )
     env_arg: tuple[str, ...] | None = option("argument of gymnasium.make; repeat for more", None, metavar="KEY=VALUE")
     goal_range: tuple[float, ...] | None = option(
-        "range of goals that are states: low,high of all features, or of each; default the environment's",
+        "range of goals that are states: low,high of all features, or a pair for each; default the environment's",
         None,
         least=-HUGE,
         most=HUGE,
@@ -75,7 +75,7 @@ class Config:
     )
     goal_dim: int = option("dimension of z, or number of categories", least=1)
     features: str = option("dimensions of the observation that q sees: all|place|position|velocity|0,1,5")
-    posterior: str = option("family of q, of those of the method, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
+    posterior: str = option("family of q, one that the method has, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
     sigma: float = option(
         "standard deviation of q: its value where fixed, its start where learned", 1.0, least=1e-6, most=HUGE
     )
@@ -110,7 +110,7 @@ class Config:
         choices=("raw", "standard"),
     )
     relative_goals: bool = option(
-        "policy and critics see goal − state instead of the goal, and not the robot's place", False
+        "policy and critics see goal − state instead of the goal, and do not see the robot's place", False
     )
     encoder: str = option(
         "network for image observations: {choices}; auto: conv where observations are bytes",
@@ -141,7 +141,7 @@ class Config:
     )
     evaluate_episodes: int = option("evaluation episodes of each run", least=1, most=EPISODES)
     checkpoint_every: int | None = option(
-        "environment steps between checkpoints; default as evaluations, as far as that takes a twentieth of the time",
+        "environment steps between checkpoints; default as evaluations, but in at most a twentieth of the time",
         least=1,
     )
 

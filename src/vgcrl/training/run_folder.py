@@ -194,7 +194,7 @@ def read_config(folder: Path) -> Config:
         _check_not_many(folder)
         begun = (folder / ".lock").exists()
         valid = f"`vgcrl train --out {folder}`, nothing was saved" if begun else "what `vgcrl train --out` made"
-        raise UsageError(f"{folder} is not a run directory: it has no config.json; valid: {valid}") from None
+        raise UsageError(f"{folder} is not a run folder: it has no config.json; valid: {valid}") from None
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     except (OSError, TypeError, ValueError, RecursionError, AttributeError) as error:
