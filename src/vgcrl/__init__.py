@@ -1,4 +1,4 @@
-"""Variational goal-conditioned RL: one objective, F = E[log q(z|s) − log p(z)], every method a row."""
+"""Variational goal-conditioned RL: one objective, F = E[log q(z|s) − log p(z)], and a table of methods."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

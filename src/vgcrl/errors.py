@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class UsageError(ValueError):
-    """Names the option, the fault and what is valid."""
+    """An invalid input, in one line: the option, the problem and what is valid."""
 
 
 class Broken(UsageError):

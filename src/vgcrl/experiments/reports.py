@@ -9,7 +9,9 @@ from vgcrl.files import as_path, check_page
 def report(*folders: str | Path, out: str | Path | None = None) -> Path:
     """Writes one self-contained HTML file about run folders or results of experiments, and returns its path.
 
-    out: its path, by default `report.html` in the first folder.
+    Args:
+        folders: run folders, or folders of results.
+        out: path of the file; by default `report.html` in the first folder.
 
     Examples:
         >>> vgcrl.report("runs/diayn-pointmass", "runs/gcrl-pointmass", out="both.html")

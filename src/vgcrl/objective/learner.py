@@ -85,11 +85,9 @@ def update(
 ) -> tuple[LearnerState, dict[str, Float[Array, " batch"]]]:
     """Returns the learner after Eqs. 4 and 3 on one batch, and the numbers named in UPDATE_METRICS for each example.
 
-    One pass of q over s' serves both: the policy improves under the current λ, then λ moves on. With `progress` the
+    One pass of q over s' serves both: the policy improves under the current λ, then λ is updated. With `progress` the
     reward of a step is log q(z|s') − log q(z|s). That is (1 − γ) log q(z|s') plus shaping by the potential log q, so
     the best policies are the same where episodes do not end early, and the critic need not learn what q already gives.
-
-    Numbers are returned for each example, so that the caller can average all of them at once.
     """
 
     inputs = state.q.inputs(batch.obs, batch.action, batch.next_obs)

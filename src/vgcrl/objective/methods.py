@@ -1,4 +1,4 @@
-"""Table 1 of the paper: a row per method with goal space, prior, posterior, what of it is learned, and technique."""
+"""Table 1 of the paper: an entry per method with goal space, prior, posterior, what q learns, and technique."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,28 +10,28 @@ from vgcrl.objective.types import EnvSpec
 
 
 class Method(NamedTuple):
-    """A row of the table of methods."""
+    """An entry of the table of methods. `space`, `prior`, `q` and `learned` are what tables and reports print."""
 
     goals: Callable[[EnvSpec, tuple[int, ...], int], GoalSpace]  # (spec, features, goal dimension) -> goal space
     space: str
     prior: str
-    posteriors: tuple[str, ...]  # those it may use, the default first
+    posteriors: tuple[str, ...]  # names of those it may use, the default first
     q: str
     learned: str
-    relabel: str  # default technique
-    goal_dim: int | None  # default; None: the number of features, which cannot be changed
+    relabel: str  # default of --relabel
+    goal_dim: int | None  # default of --goal-dim; None: the number of features, which cannot be changed
     goal_dim_min: int = 1
     spectral: bool = True  # q has layers that spectral normalisation can bound
-    relabels: tuple[str, ...] = tuple(RELABELS)
-    why: str = ""  # why no other technique is allowed
+    relabels: tuple[str, ...] = tuple(RELABELS)  # valid values of --relabel
+    why: str = ""  # why other values are not valid, for the error message
     posterior_input: str = "state"  # what q sees of a step: state, action or transition
-    poses: bool = False  # goals are what a picture of the state shows: positions, where these are known
-    critic: str = "scalar"
-    posterior_rate: float = 1.0  # learning rate of q relative to the policy's: larger for few parameters
+    poses: bool = False  # by default q sees positions only, where these are known
+    critic: str = "scalar"  # default of --critic
+    posterior_rate: float = 1.0  # default learning rate of q relative to the policy's: larger for few parameters
     defaults: dict[str, Any] = {}  # noqa: RUF012 — options whose default differs from the usual one
-    of_bodies: dict[str, Any] = {}  # noqa: RUF012 — likewise, for bodies that can go somewhere
-    of_places: dict[str, Any] = {}  # noqa: RUF012 — likewise, with `--positions yes`
-    of_goal_envs: dict[str, Any] = {}  # noqa: RUF012 — likewise, in goal environments; or functions of EnvSpec
+    of_bodies: dict[str, Any] = {}  # noqa: RUF012 — defaults for robots
+    of_places: dict[str, Any] = {}  # noqa: RUF012 — defaults with `--positions yes`
+    of_goal_envs: dict[str, Any] = {}  # noqa: RUF012 — defaults in goal environments; or functions of EnvSpec
 
     @property
     def bounded(self) -> bool:
@@ -127,7 +127,7 @@ LONG_VIEW: dict[str, Any] = {"sigma": sixth_of_range, "discount": 0.998, "initia
 
 
 def _displacement(goals: Callable, posterior: str, prior: str, learned: str, **rest: Any) -> Method:
-    """Returns a row for LSD, METRA or CSF, whose goals are directions in which φ(s) is to move."""
+    """Returns an entry for LSD, METRA or CSF, whose goals are directions in which φ(s) is to move."""
     fields: dict[str, Any] = {"space": "unit sphere", "goal_dim": 2, "goal_dim_min": 2, "defaults": STANDARD, **rest}
     return Method(
         goals,

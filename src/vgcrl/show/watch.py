@@ -36,10 +36,13 @@ def explore(
 ) -> Path:
     """Writes one HTML file in which to choose a goal and watch; returns its path. It needs no server and no network.
 
-    out: its path, by default `explore.html` in the run's folder, or POLICY.html for a policy that comes with the
-    package. open: show it in the browser. noise: whether the policy acts with the noise of training when the page
-    opens, by default as it is meant to. goals: those of a page that plays recorded episodes back, as the page of a
-    Gymnasium environment does; by default some that differ. On other pages goals are chosen there.
+    Args:
+        run: a run folder, or the name of a policy that comes with the package.
+        out: path of the file; by default `explore.html` in the run folder, or POLICY.html.
+        goals: for Gymnasium environments, whose page plays recorded episodes back: the goals of these episodes; by
+            default some that differ.
+        open: show the page in the browser.
+        noise: whether the policy acts with the noise of training when the page opens; by default as it is meant to.
 
     Examples:
         >>> vgcrl.explore("runs/diayn-pointmass", open=True)
@@ -73,12 +76,17 @@ def film(
 ) -> Path:
     """Writes a film of goals side by side, a .gif, .mp4 or .png, and returns its path.
 
-    out: its path, by default `film.gif` in the run's folder, or POLICY.gif for a policy that comes with the package.
-    goals: those pursued, by default some that differ. seconds: its length in simulated time. seed: whose policy acts,
-    by default the first. setting: which of several trained together, counted from 0, by default the first. tour: one
-    robot pursues the goals one after the other. together: all robots are in one scene, each with its trail. noise:
-    whether the policy acts with the noise of training, by default as it is meant to. tensorboard: a .gif is also added
-    to the images of the run's events.
+    Args:
+        run: a run folder, or the name of a policy that comes with the package.
+        out: path of the file; by default `film.gif` in the run folder, or POLICY.gif.
+        goals: goals to pursue, z; by default some that differ.
+        seconds: length in simulated time.
+        seed: the seed whose policy acts; by default the first.
+        setting: which of several settings that were trained together, counted from 0; by default the first.
+        tour: one robot pursues the goals one after the other.
+        together: all robots are in one scene, each with its trail.
+        noise: whether the policy acts with the noise of training; by default as it is meant to.
+        tensorboard: also add the .gif to the images of the run's events.
 
     Examples:
         >>> vgcrl.film("ant-place", goals=[(4, 0), (0, 4)])

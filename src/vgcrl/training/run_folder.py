@@ -23,9 +23,9 @@ FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "checkpoints", "e
 
 
 class Run(NamedTuple):
-    """A trained run: its folder, its configuration, and the record of its last evaluation.
+    """All runs that were trained together: their run folder, configuration, and the record of the last evaluation.
 
-    `interrupted` is true if it was stopped before its steps were done.
+    `interrupted` is true if training was stopped before its last step.
     """
 
     dir: Path
@@ -43,7 +43,7 @@ class Run(NamedTuple):
         return f"Run({str(self.dir)!r}: {self.config.method} on {self.config.env}, {done})"
 
     def history(self) -> Any:
-        """Returns every number of every evaluation, a row per step and run: a pandas DataFrame, else a list of dicts.
+        """Returns all evaluations, a row per step and run: a pandas DataFrame, or a list of dicts without pandas.
 
         Examples:
             >>> run.history().query("seed == 0").plot("step", "F")

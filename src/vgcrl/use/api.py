@@ -21,7 +21,12 @@ from vgcrl.use.policy import Policy, policy_of
 
 @spelled_out
 def make(env: Any = "pointmass", *, env_kwargs: dict[str, Any] | None = None, **options: Unpack[TrainOptions]) -> Any:
-    """Returns one of the environments of `vgcrl list envs`, with its options: an `Env`, or a Gymnasium environment.
+    """Returns an environment: an `Env` of JAX functions, or, if its engine runs on the host, a Gymnasium environment.
+
+    Args:
+        env: as in `train`.
+        env_kwargs: arguments of that environment.
+        options: those of the environment, as `vgcrl list envs` shows them, and `engine`.
 
     Examples:
         >>> env = vgcrl.make("windy-pointmass", dims=2, wind=(40, 0))
@@ -52,22 +57,23 @@ def train(
     wandb: str | None = None,
     **options: Unpack[TrainOptions],
 ) -> Run:
-    """Train a method and save it in a folder.
+    """Trains a method and saves it in a run folder.
 
     Args:
-        method: a row of `vgcrl list methods`.
+        method: a name of `vgcrl list methods`.
         env: a name of `vgcrl list envs`, any Gymnasium id, a class, a function that makes one, or what gymnasium.make
             returned.
         env_kwargs: arguments of that environment.
         steps: environment steps of each run; the default depends on the environment.
-        seeds: how many runs, trained together; by default 3.
-        out: the folder, which must be new or empty; by default runs/METHOD-ENV.
-        quiet: show no progress; what needs attention is still shown.
-        callback: called at every evaluation with its record (step, wall, seeds, mean, ci95); if it returns True,
-            training stops there and is saved, and `resume` goes on.
-        stop_when: a bound on a metric, which stops in the same way, e.g. "lgr_z>=0.95".
+        seeds: number of seeds, trained together; by default 3.
+        out: the run folder, which must be new or empty; by default runs/METHOD-ENV.
+        quiet: show no progress, only warnings.
+        callback: called at every evaluation with its record, a dict with step, wall (seconds), seeds, mean and ci95; if
+            it returns True, training stops and is saved, and `resume` continues it.
+        stop_when: a bound on a metric that stops training in the same way, e.g. "lgr_z>=0.95".
         wandb: a project of Weights & Biases to log to as well.
-        options: those of `vgcrl train`, with underscores. A knob takes one number, or several with a run for each.
+        options: those of `vgcrl train`, with underscores. A knob takes one number, or several, which are trained
+            together.
 
     Examples:
         >>> run = vgcrl.train("gcrl", env="pointmass", steps=50_000, seeds=2, relabel="her")
@@ -88,9 +94,9 @@ def resume(
     stop_when: str | None = None,
     wandb: str | None = None,
 ) -> Run:
-    """Go on with a run that was stopped or killed, to the steps first asked for or to `steps` in all.
+    """Continues a run folder that was stopped or killed, to the steps first asked for or to `steps` in all.
 
-    callback, stop_when and wandb are those of `train`; Weights & Biases shows it as a new run.
+    The other arguments are those of `train`; Weights & Biases shows a new run.
 
     Examples:
         >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
@@ -104,12 +110,12 @@ def resume(
 def evaluate(
     run: str | Path, *, episodes: int | None = None, targets: Any = None, noise: bool = False
 ) -> dict[str, Any]:
-    """Measure a run, in the same episodes at every call. Returns what `vgcrl evaluate --json` prints, as a dict.
+    """Returns the metrics of a run folder, as `vgcrl evaluate --json` prints them; episodes are the same at every call.
 
     Args:
-        run: the run folder.
-        episodes: how many episodes of each run; by default as many as its own evaluations had.
-        targets: target states for LGR(s): rows of observations, or a file of them.
+        run: the run folder, or the name of a policy that comes with the package.
+        episodes: number of episodes of each run; by default that of the evaluations in training.
+        targets: target states for LGR(s): an array (target, observation), or a file of one.
         noise: act by samples of the policy, as in training, instead of by its mode.
 
     Examples:
@@ -128,8 +134,8 @@ def load(run: str | Path, seed: int | None = None, setting: int | None = None) -
     """Returns the policy of one seed of a run folder, by default the first.
 
     If several settings were trained together, `setting` chooses one, counted from 0. `run` may also be the name of a
-    policy that ships with the package: see `vgcrl list policies`. If the run has an environment of your own that is not
-    installed, import its module first: `load` does not.
+    policy that comes with the package: see `vgcrl list policies`. If the environment is your own and not installed,
+    import its module first.
 
     Examples:
         >>> policy = vgcrl.load("runs/gcrl-pointmass", seed=1)

@@ -19,7 +19,7 @@ BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
 
 
 def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
-    """Returns a callback of `train` that stops when the mean of a metric over seeds reaches a bound, after step 0.
+    """Returns a callback for `train` that stops training when the mean of a metric over seeds reaches a bound.
 
     Examples:
         >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))

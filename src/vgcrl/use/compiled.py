@@ -1,4 +1,4 @@
-"""Training without a folder: compile once, then advance and evaluate inside anyone's own loop.
+"""Training without a folder: compile once, then advance and evaluate in your own loop.
 
 program = vgcrl.compile("diayn", env="pointmass", seeds=2)
 state = program.init()
@@ -29,7 +29,7 @@ from vgcrl.use.policy import Policy, policy_of
 
 
 class TrainingState(NamedTuple):
-    """The state of all runs, a pytree with the runs as first axis of every array, and the iterations trained."""
+    """All runs, a pytree with the runs as first axis of every array, and the iterations trained."""
 
     runs: RunState
     iteration: int
@@ -42,7 +42,7 @@ def _form(runs: RunState) -> tuple[Any, list[tuple[int, ...]]]:
 
 
 class CompiledTraining:
-    """What `vgcrl.compile` returns: training step by step. It writes no file and handles no signal.
+    """A training to advance in your own loop, as `vgcrl.compile` returns it. It writes no file and handles no signal.
 
     `advance` consumes the state that it is given: afterwards only the state that it returns can be used.
     """
@@ -66,7 +66,7 @@ class CompiledTraining:
         return self._remember(TrainingState(self._program.init(), 0))
 
     def advance(self, state: TrainingState, n: int = 1) -> TrainingState:
-        """Returns the state after n more iterations; asynchronous for native environments."""
+        """Returns the state after n more iterations; does not wait for them where environments run in JAX."""
         self._check(state)
         most = LARGEST // self.steps_per_iteration - state.iteration
         if not is_whole(n) or not 1 <= n <= most:
@@ -80,11 +80,10 @@ class CompiledTraining:
         return self._remember(TrainingState(runs, state.iteration + int(n)))
 
     def evaluate(self, state: TrainingState, targets: Any = None, episodes: int | None = None) -> dict[str, Any]:
-        """Returns metrics per run ("seeds") with their "mean" and "ci95", as evaluations in training do.
+        """Returns a dict of metrics: of each run ("seeds"), their "mean" and "ci95".
 
-        `targets` (target, observation) are target states for LGR(s). By default they are those that ship with the
-        package for a robot, at most as many as episodes, else those of the environment itself: its own goals, or its
-        start states.
+        `targets` (target, observation) are target states for LGR(s). By default they are those of the package for a
+        robot, at most as many as episodes, and for other environments their own goals or start states.
         """
         check_episodes(episodes)
         self._check(state)
@@ -134,7 +133,7 @@ def compile(
     seeds: int | None = None,
     **options: Unpack[TrainOptions],
 ) -> CompiledTraining:
-    """Returns a training of `method`, with the options of `vgcrl.train`, to be run step by step; nothing is written.
+    """Returns a training of `method` to advance in your own loop; nothing is written. Arguments are those of `train`.
 
     Examples:
         >>> program = vgcrl.compile("diayn", env="pointmass", seeds=2)

@@ -1,4 +1,4 @@
-"""The policy of one trained run: it acts for a goal, or for the goal that stands for a state that the user names."""
+"""The policy of one trained run: it acts for a goal z, or to reach a state."""
 
 from functools import partial
 from typing import Any
@@ -24,8 +24,10 @@ def _is_flat(x: Any, size: int) -> bool:
 class Policy:
     """The policy of one trained run, as `vgcrl.load` returns it.
 
-    Observations are one or a batch; goals are one for all, or one for each. `noise` says whether the policy is meant to
-    act with noise, as some that ship with the package are; by default they too act without it.
+    `act` takes one observation or a batch, and one goal for all or one for each. `embed` returns the goal that stands
+    for a state. `predict` takes observations of goal environments, as stable-baselines3 does. `config` and `spec`
+    describe the run and its environment. `noise` tells whether the policy is meant to act with noise, as some that
+    come with the package are; by default they too act without it.
 
     Examples:
         >>> policy = vgcrl.load("runs/gcrl-pointmass")
@@ -85,10 +87,10 @@ class Policy:
         return np.concatenate([np.atleast_1d(obs["observation"]), np.atleast_1d(obs[goal])], axis=-1)
 
     def embed(self, state: Any) -> np.ndarray:
-        """Returns the goal that stands for a state: z = E[q(·|s)], for categories the mode; for a batch one for each.
+        """Returns the goal that stands for a state, or those of a batch: z = E[q(·|s)], for categories the mode.
 
-        It raises ValueError if q sees transitions, as that of metra does: then the goal that leads to a state depends
-        on the current state.
+        It raises ValueError if q sees transitions, as in `metra`: then the goal that leads to a state depends on the
+        current state.
         """
         if METHODS[self.config.method].posterior_input == "transition":
             what = f"q of {self.config.method} sees transitions, so no one goal stands for a state"
@@ -135,10 +137,14 @@ class Policy:
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray | np.integer:
-        """Returns the action, in the environment's own units, to reach `goal_state` (an observation) or for a goal z.
+        """Returns the action for a goal z, or to reach `goal_state`, in the environment's units.
 
-        deterministic: the mode of the policy; if False a sample of it, as in training. rng: the source of samples; by
-        default a generator of the policy's own, which starts from its seed.
+        Args:
+            obs: an observation, or a batch.
+            goal_state: the state to reach, a whole observation; only the dimensions that q sees matter.
+            z: the goal: a number of a skill, or a vector.
+            deterministic: act by the mode of the policy; if False by a sample, as in training.
+            rng: the source of samples; by default a generator of the policy, seeded with its seed.
         """
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
@@ -165,10 +171,10 @@ class Policy:
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
     ) -> tuple[np.ndarray | np.integer, None]:
-        """Returns the action for the desired goal of a goal environment, and None, as stable-baselines3 does.
+        """Returns the action for the desired goal of a goal environment, and None, as in stable-baselines3.
 
-        `observation` is a dict of observation, achieved_goal and desired_goal; `deterministic` and `rng` are those of
-        `act`.
+        `observation` is a dict of observation, achieved_goal and desired_goal. `state` and `episode_start` are not
+        used. `deterministic` and `rng` are those of `act`.
 
         Examples:
             >>> action, _ = policy.predict(obs)

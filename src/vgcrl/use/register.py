@@ -1,8 +1,8 @@
-"""Register methods, posteriors and environments of one's own, without a change to this package.
+"""Register your own methods, posteriors and environments, without a change to this package.
 
 A module registers them when it is imported: by `--import my_module`, in Python, or by an entry point in the group
-`vgcrl.plugins` of an installed package. A run remembers the modules it needs, and later commands ask for them. A goal
-space of one's own needs no name: it is what the `goals` of a method return.
+`vgcrl.plugins` of an installed package. A run remembers the modules it needs, and later commands ask for them. Your own
+goal space needs no name: the `goals` of a method return it.
 """
 
 import sys
@@ -50,11 +50,11 @@ def _check_row(name: str, method: Method) -> None:
 
 
 def register_method(name: str, method: Method) -> None:
-    """Register a method, a row of `vgcrl list methods`; its posteriors may be registered later.
+    """Registers a method, an entry of `vgcrl list methods`; its posteriors may be registered later.
 
     Examples:
-        >>> row = METHODS["gcrl"]._replace(posteriors=("state-huber",))
-        >>> vgcrl.register_method("robust-gcrl", row)  # then: vgcrl train robust-gcrl --import my_module
+        >>> entry = METHODS["gcrl"]._replace(posteriors=("state-huber",))
+        >>> vgcrl.register_method("robust-gcrl", entry)  # then: vgcrl train robust-gcrl --import my_module
     """
     if not isinstance(method, Method):
         raise UsageError(f"method {name!r} is a {type(method).__name__}; valid: a vgcrl.objective.methods.Method")
@@ -64,11 +64,14 @@ def register_method(name: str, method: Method) -> None:
 
 
 def register_posterior(name: str, build: Callable[..., Any], *, linear: int | None = None, sigma: bool = False) -> None:
-    """Register a posterior that methods may name.
+    """Registers a posterior that methods may name.
 
-    `build(key, Build)` returns one, see `vgcrl.objective.posteriors.base`. `linear` says that log q(z|s) = ⟨φ(s), w(z)⟩
-    + g(z), and how many features φ has beyond the dimensions of a goal, so that successor features can serve it;
-    `sigma` says that the option of that name applies.
+    Args:
+        name: its name.
+        build: (random key, `vgcrl.objective.posteriors.Build`) -> posterior.
+        linear: if log q(z|s) = ⟨φ(s), w(z)⟩ + g(z), how many more dimensions φ has than a goal; then
+            `--critic successor` applies.
+        sigma: whether `--sigma` applies.
 
     Examples:
         >>> vgcrl.register_posterior("laplace", lambda key, build: Laplace(build.sigma), sigma=True)
@@ -91,9 +94,9 @@ def _built(name: str, build: Callable[..., Any], key: Any, facts: Build) -> Post
 
 
 def register_env(name: str, make: Callable[..., Any] | EnvRow) -> None:
-    """Register an environment by a short name.
+    """Registers an environment by a short name.
 
-    `make` is a class or function that makes a Gymnasium environment, or a row of `vgcrl.envs.ENVS`.
+    `make` is a class or function that makes a Gymnasium environment, or an `EnvRow`, an entry of `vgcrl.envs.ENVS`.
 
     Examples:
         >>> vgcrl.register_env("harbour", lambda wind=0.0: Harbour(wind))  # train --env harbour --env-arg wind=0.1

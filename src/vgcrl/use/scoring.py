@@ -27,11 +27,19 @@ def lgr(
     dims: Sequence[int] | None = None,
     max_steps: int | None = None,
 ) -> float:
-    """Returns LGR(s), Algorithm 1, of any policy and encoder, also those trained elsewhere.
+    """Returns LGR(s) (Algorithm 1) of any policy and encoder, wherever they were trained.
 
-    `policy(obs, z)` and `embed(state)` take single arrays. `env` is the name of an environment here, an `Env`, or a
-    Gymnasium environment. The squared distance between target and final state is summed over `dims` (by default all)
-    and averaged over `targets`. `max_steps` ends episodes early; it must be given if they have no time limit.
+    For each target one episode is run. The squared distance between target and final state is averaged over targets;
+    0 is best.
+
+    Args:
+        policy: (observation, z) -> action, of single arrays.
+        embed: target state -> z.
+        env: a name of `vgcrl list envs`, what `vgcrl.make` returned, or a Gymnasium environment.
+        targets: target states, (target, observation).
+        seed: of the first episode; the others follow.
+        dims: dimensions of the observation that the distance is summed over; by default all.
+        max_steps: longest episode; must be given if the environment has no time limit.
 
     Examples:
         >>> vgcrl.lgr(lambda obs, z: model.predict(obs)[0], encoder, gymnasium.make("Pendulum-v1"), targets)

@@ -44,7 +44,8 @@ class Posterior(Protocol):
 
 
 class Plain(eqx.Module):
-    """The base of most posteriors: goals are taken as they are, and `refresh` updates bounded layers only."""
+    """The base class of most posteriors: goals are taken as they are, and `refresh` updates spectrally normalised
+    layers only."""
 
     def code(self, z: Shaped[Array, "*goal"]) -> Any:
         return z
@@ -57,7 +58,7 @@ class Plain(eqx.Module):
 
 
 class Build(NamedTuple):
-    """The sizes and options that a posterior is built from."""
+    """What a posterior is built from."""
 
     features: int  # how many numbers q sees
     goals: int  # dimension of z, or number of categories
