@@ -3,8 +3,8 @@
     pip install '.[mujoco]'
     python examples/own_environment.py
 
-Any Gymnasium environment with Box observations and actions will do. Its id is `module:Id`, here this file's; the same
-from the command line, in this folder: vgcrl train gcrl --env own_environment:Boat-v0 --features 0,1 --steps 20_000
+Its id is `module:Id`, here with this file as the module. In this folder the command line does the same:
+vgcrl train gcrl --env own_environment:Boat-v0 --features 0,1 --steps 20_000
 """
 
 import gymnasium
@@ -14,7 +14,7 @@ import vgcrl
 
 
 class Boat(gymnasium.Env):
-    """On a lake of 2 by 2; it has a motor, and the water carries it east where it is north."""
+    """A motor boat on a lake of 2 by 2; the current carries it east in the north, and west in the south."""
 
     observation_space = gymnasium.spaces.Box(np.array([-1, -1, -1, -1]), np.ones(4), dtype=np.float64)
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))

@@ -1,10 +1,10 @@
-"""LGR of a policy trained elsewhere: stable-baselines3's SAC on HalfCheetah, against the target states that ship.
+"""LGR(s) of a policy trained elsewhere: stable-baselines3's SAC on HalfCheetah, for the target states of the package.
 
     pip install 'vgcrl[mujoco]' stable-baselines3
     python examples/sb3_policy.py --steps 5000
 
-The policy runs forward whatever it is asked for: it has no goal, so its encoder answers None, and LGR_v says what
-that is worth beside a policy that stands still.
+The policy has no goal and runs forward, so its encoder returns None. A policy that stands still is scored for
+comparison.
 """
 
 import argparse
