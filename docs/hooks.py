@@ -88,7 +88,7 @@ def options() -> str:
         return [f"`{name}`", kind.each.__name__ + several, "" if default is None else f"`{default}`", said]
 
     shown = [name for name, field in FIELDS.items() if not described(field).hidden]
-    return table(["option", "type", "unless told", "what it is"], [line(name) for name in shown])
+    return table(["option", "type", "default", "what it is"], [line(name) for name in shown])
 
 
 def source(path: str, name: str | None) -> str:
@@ -173,14 +173,15 @@ def results_index() -> str:
     for path in sorted((ROOT / "results").glob("*/result.json")):
         result = json.loads(path.read_text())
         verdicts = [claim["verdict"] for claim in result["claims"]]
-        told = ", ".join(f"{verdicts.count(v)} {v}" for v in sorted(set(verdicts), key=lambda v: (v != "holds", v)))
+        told = "; ".join(f"{v}: {verdicts.count(v)}" for v in sorted(set(verdicts), key=lambda v: (v != "holds", v)))
         found.append([f"[{result['title']}]({path.parent.name}.md)", told, f"`vgcrl reproduce {path.parent.name}`"])
     known = {path.parent.name for path in (ROOT / "results").glob("*/result.json")}
     others = [path.name for path in folders() if path.name not in known]
     links = "\n".join(f"- [{name}]({name}.md)" for name in others)
     return (
         "# Experiments and results\n\nMade from the files under `results/`, which name command, seeds, steps, hardware"
-        f" and versions.\n\n{table(['experiment', 'claims', 'command'], found)}\n\nOther committed runs:\n\n{links}\n"
+        f" and versions.\n\n{table(['experiment', 'claims', 'command'], found)}\n\n[Verdicts](../metrics.md#verdicts)"
+        f" are explained with the metrics.\n\nOther committed runs:\n\n{links}\n"
     )
 
 
