@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from vgcrl.experiments.base import NOT_TESTED, judge
-from vgcrl.measure.statistics import interval, mean_over_rows
+from vgcrl.measure.statistics import difference, interval, mean_over_rows
 
 
 def test_intervals_are_of_students_t():
@@ -13,6 +13,16 @@ def test_intervals_are_of_students_t():
     assert interval(x) == pytest.approx(stats.ttest_1samp(x, 0.0).confidence_interval())
     assert interval([1.0]) is None
     assert interval([2.0, 2.0]) == [2.0, 2.0]
+
+
+def test_differences_are_welchs():
+    x, y = np.random.default_rng(0).normal(3.0, 2.0, 5), np.random.default_rng(1).normal(1.0, 0.1, 3)
+    mean, ci = difference(x, y)
+    assert mean == pytest.approx(x.mean() - y.mean())
+    assert ci == pytest.approx(stats.ttest_ind(x, y, equal_var=False).confidence_interval())
+    assert difference([1.0, 2.0], [3.0]) == (-1.5, None)
+    assert difference([2.0, 2.0], [1.0, 1.0]) == (1.0, [1.0, 1.0])
+    assert difference([2.0, np.nan], [1.0, 1.0]) == (None, None)
 
 
 def test_rows_that_share_their_seeds_are_averaged_seed_by_seed():

@@ -69,10 +69,11 @@ def _finish(run: Any, enough: bool, film: bool) -> int:
     if run.interrupted and not enough:
         return 130
     if not missing_for_reports():
+        from vgcrl.show.compared import read_run
         from vgcrl.show.report import run_page, write
 
         page = _page_beside(run)
-        print(f"report: {write([run_page(run.dir)], run.dir / 'report.html')}")
+        print(f"report: {write([run_page(read_run(run.dir))], run.dir / 'report.html')}")
         print(f"page: {page}" if page else f"watch it: {command_for('explore', run.dir, run.config)}")
     else:
         print(f"run: {run.dir} (for a report: {install('report')})")

@@ -205,7 +205,7 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
 
 
 def _report(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dirs", type=_PATH, nargs="+", metavar="DIR")
+    made.add_argument("dirs", type=_PATH, nargs="+", metavar="DIR", help="a run; several are compared with the first")
     made.add_argument("--out", type=_PATH, metavar="FILE", help="[report.html in the first DIR]")
 
 
@@ -326,7 +326,7 @@ ADDED: dict[str, tuple[str, Callable[[argparse.ArgumentParser, Wanted], None]]] 
     "resume": ("continue a run that stopped or was killed, from its last checkpoint", _resume),
     "evaluate": ("measure a run, in the same episodes at every call", _evaluate),
     "experts": ("make target states for LGR(s), from policies that track velocities", _experts),
-    "report": ("curves, tables and pictures of runs in one HTML file", _report),
+    "report": ("curves, tables and pictures of runs, and how they compare, in one HTML file", _report),
     "explore": ("an interactive HTML page: choose a goal and watch; no server, no network", _explore),
     "film": ("a film of skills or goals, side by side", _film),
     "reproduce": ("repeat an experiment of the paper and compare; continues where it stopped", _reproduce),

@@ -21,6 +21,28 @@ def interval(values: Any) -> list[float] | None:
     return [float(x.mean() - half), float(x.mean() + half)]
 
 
+def difference(one: Any, other: Any) -> tuple[float | None, list[float] | None]:
+    """Returns by how much the mean of `one` exceeds that of `other`, and Welch's 95 % interval of the difference.
+
+    Both have one number per independent run. The difference is None where a number is not finite, the interval where
+    either has fewer than two numbers.
+    """
+    x, y = (np.asarray(values, np.float64) for values in (one, other))
+    mean = float(x.mean() - y.mean())
+    if not np.isfinite(mean):
+        return None, None
+    if min(len(x), len(y)) < 2:
+        return mean, None
+    from scipy import stats
+
+    errors = np.array([x.var(ddof=1) / len(x), y.var(ddof=1) / len(y)])  # squared standard errors of both means
+    if not errors.any():
+        return mean, [mean, mean]
+    freedom = errors.sum() ** 2 / np.sum(errors**2 / (len(x) - 1, len(y) - 1))
+    half = float(stats.t.ppf(0.975, freedom) * np.sqrt(errors.sum()))
+    return mean, [mean - half, mean + half]
+
+
 def mean_over_rows(rows: Sequence[dict[int, float]]) -> np.ndarray:
     """Returns the mean over rows (seed -> value) for each seed that every row has, in the order of the seeds."""
     shared = sorted(set.intersection(*map(set, rows))) if rows else []

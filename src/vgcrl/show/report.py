@@ -3,6 +3,7 @@
 import io
 import os
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +14,14 @@ import jinja2
 import matplotlib
 from matplotlib.figure import Figure
 
-from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
-from vgcrl.show import figures, filmstrip
+from vgcrl.show import compared, figures, filmstrip
+from vgcrl.show.compared import EvaluatedRun
 from vgcrl.show.scales import MOST_SETTINGS, Scale, explained, scales
 from vgcrl.show.subplots import own_style
 from vgcrl.show.tables import Table, counted, metrics_table
-from vgcrl.training import trainer
 from vgcrl.training.config import Config
-from vgcrl.training.logs import read_lines
+from vgcrl.training.fields import flag
 from vgcrl.training.program import Program
 from vgcrl.training.run_folder import command_for
 from vgcrl.version import VERSION
@@ -30,6 +30,12 @@ CURVES = (
     "Thin: seeds. Thick: their mean. Dashed: chance and best, computed. Dotted: F of the last batch from replay; where "
     "that is far above F in evaluation episodes, q overfits its replay."
 )
+
+DIFFERENCES = (
+    "Differences of means over seeds, with Welch's 95 % interval. ▲ better and ▼ worse: the interval is above or below "
+    "0. It is not corrected for several comparisons: of equal runs 1 in 20 is marked by chance. –: other chance or best."
+)
+TOGETHER = "Means over seeds; shaded: 95 % intervals. Dashed: chance and best, where they are the same for all."
 
 
 class Section(NamedTuple):
@@ -86,14 +92,10 @@ def what_it_reached(config: Config, record: dict[str, Any], known: dict[str, Sca
 
 
 @own_style()
-def run_page(folder: Path, beside: Path | None = None) -> Page:
+def run_page(run: EvaluatedRun, beside: Path | None = None) -> Page:
     """Returns the page of a run folder, with links for a report that is written into the folder `beside`."""
-    program, runs, counters = trainer.restore(folder, lambda text: None)
-    config, lines = program.config, read_lines(folder / "metrics.jsonl", program.config.runs)
-    if not lines:
-        raise UsageError(
-            f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
-        )
+    folder, program, runs, counters, lines = run
+    config = program.config
     first = jax.tree.map(lambda x: x[0], runs)
     known, shown_run = scales(program), ", ".join(filter(None, (f"Seed {config.seed}", config.setting_names[0])))
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
@@ -117,6 +119,30 @@ def run_page(folder: Path, beside: Path | None = None) -> Page:
     )
     lead = f"{effort}; vgcrl {VERSION}."
     return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
+
+
+def comparison_page(runs: Sequence[EvaluatedRun]) -> Page:
+    """Returns a page with several runs side by side."""
+    entries, environment = compared.entries_of(runs), compared.differing(runs, compared.ENVIRONMENT)
+    kinds = compared.kinds_of(entries)
+    sections = [
+        Section("What they reached", table=compared.reached(entries, kinds)),
+        Section("Chance and best", table=compared.levels(entries, kinds)),
+    ]
+    if environment:
+        flags = ", ".join(map(flag, environment))
+        sections.append(Section(text=f"Environments differ in {flags}: whether runs differ is not judged."))
+    else:
+        sections.append(Section("Differences", DIFFERENCES, compared.differences(entries, kinds)))
+    if len(entries) <= compared.MOST_CURVES:
+        figure = svg(compared.curves(entries, kinds))
+        sections.append(Section("Learning curves together", figure=figure, caption=TOGETHER))
+    else:
+        most = compared.MOST_CURVES
+        sections.append(Section(text=f"Learning curves of more than {most} settings are not drawn in one picture."))
+    if options := compared.options(runs):
+        sections.append(Section("Options that differ", table=options))
+    return Page("Comparison", f"{counted(len(runs), 'run')}; the page of each follows.", sections, "")
 
 
 def markdown(page: Page) -> str:

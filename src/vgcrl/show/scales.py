@@ -105,7 +105,7 @@ def scales(program: Program) -> dict[str, Scale]:
     certain = math.log(goals.dim) if isinstance(goals, Discrete) and not transition else None
     aimed = "" if METHODS[program.config.method].bounded else ", which it is not trained to reach"
     found = {
-        "F": Scale("F", "E[log q(z|s) − log p(z)], in nats", True, 0.0, certain),
+        "F": Scale(f"F{' (no bound)' if transition else ''}", "E[log q(z|s) − log p(z)], in nats", True, 0.0, certain),
         "lgr_z": _goal_scale(goals),
         "lgr_s": _state_scale(
             "LGR(s)", f"squared distance of the final state from a target{aimed}", middle_or_still(program, slice(None))

@@ -39,7 +39,7 @@ def help_lines(usual: Mapping[str, Any]) -> dict[str, list[HelpLine]]:
 
 
 def _line(name: str, value: Any) -> HelpLine:
-    help = help_of(FIELDS[name]) + ("" if value is None else f" [{_brief(spoken(_rounded(value)))}]")
+    help = help_of(FIELDS[name]) + ("" if value is None else f" [{brief(value)}]")
     usual = "yes|no" if kind_of(FIELDS[name]).each is bool else name.split("_")[-1].upper()
     return HelpLine(name, described(FIELDS[name]).metavar or usual, help + (" (knob)" if name in KNOBS else ""))
 
@@ -51,6 +51,7 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _brief(text: str) -> str:
-    """Returns a long list shortened to its first and last value."""
+def brief(value: Any) -> str:
+    """Returns a value as on the command line, a long list shortened to its first and last value."""
+    text = spoken(_rounded(value))
     return text if len(text) <= 30 else f"{text[:6]}…{text[text.rindex(',') :]}" if "," in text else text

@@ -1,0 +1,206 @@
+"""Several runs side by side: what they reached, whether they differ, and their learning curves in one picture."""
+
+import os
+from collections.abc import Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from vgcrl.errors import UsageError
+from vgcrl.measure.statistics import difference
+from vgcrl.show.figures import draw_scale, over_time
+from vgcrl.show.scales import Scale, scales
+from vgcrl.show.subplots import mark_steps, own_style, subplots
+from vgcrl.show.tables import LABELS, Table, with_interval
+from vgcrl.training import option_groups, trainer
+from vgcrl.training.fields import flag
+from vgcrl.training.logs import read_lines
+from vgcrl.training.program import Program, RunState
+
+MOST_CURVES = 10  # colours that can be told apart
+ENVIRONMENT = [name for name in option_groups.GROUPS["environment"] if name not in ("engine", "envs", "workers")]
+HEADS = ("steps", "seeds", "minutes")
+BETTER, WORSE = " ▲", " ▼"
+
+
+class EvaluatedRun(NamedTuple):
+    """A run folder that was evaluated at least once."""
+
+    folder: Path
+    program: Program
+    runs: RunState
+    counters: dict[str, Any]
+    lines: list[dict[str, Any]]  # its evaluations
+
+
+def read_run(folder: Path) -> EvaluatedRun:
+    program, runs, counters = trainer.restore(folder, lambda text: None)
+    lines = read_lines(folder / "metrics.jsonl", program.config.runs)
+    if not lines:
+        raise UsageError(
+            f"{folder / 'metrics.jsonl'} holds no evaluation; valid: a run that was measured at least once"
+        )
+    return EvaluatedRun(folder, program, runs, counters, lines)
+
+
+class Kind(NamedTuple):
+    """Numbers that can be drawn on one axis: LGR(z) of skills is a share, of continuous goals an error."""
+
+    metric: str
+    label: str
+    higher: bool  # whether higher is better
+
+
+class Entry(NamedTuple):
+    """A setting of a run folder."""
+
+    name: str
+    program: Program
+    lines: list[dict[str, Any]]
+    setting: int
+    known: dict[str, Scale]
+
+    def values(self, metric: str) -> np.ndarray:
+        """Returns the numbers of the seeds at the last evaluation; NaN where a seed has none."""
+        (last,) = over_time(self.lines[-1:], itemgetter(metric))
+        return np.split(last, len(self.program.config.settings))[self.setting]
+
+    def summary(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Returns means and intervals of an evaluation."""
+        return line.get("settings", [line])[self.setting]
+
+    def kinds(self) -> list[Kind]:
+        found = [name for name in self.known if np.isfinite(self.values(name)).any()]
+        return [Kind(name, self.known[name].label, self.known[name].higher) for name in found]
+
+    def scale(self, kind: Kind) -> Scale | None:
+        return self.known[kind.metric] if kind in self.kinds() else None
+
+
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """Returns the names of folders, with as much of their paths as tells them apart."""
+    names = [folder.resolve().name for folder in folders]
+    if len(set(names)) == len(names):
+        return names
+    paths = [folder.resolve() for folder in folders]
+    shared = os.path.commonpath([path.parent for path in paths])
+    return [os.path.relpath(path, shared) for path in paths]
+
+
+def entries_of(runs: Sequence[EvaluatedRun]) -> list[Entry]:
+    found = []
+    for name, run in zip(names_of([run.folder for run in runs]), runs, strict=True):
+        known = scales(run.program)
+        for i, setting in enumerate(run.program.config.setting_names):
+            found.append(Entry(", ".join(filter(None, (name, setting))), run.program, run.lines, i, known))
+    return found
+
+
+def kinds_of(entries: Sequence[Entry]) -> list[Kind]:
+    """Returns what any entry has, in the order in which a reader wants it."""
+    every = {kind for entry in entries for kind in entry.kinds()}
+    return sorted(every, key=lambda kind: (list(LABELS).index(kind.metric), kind.label, not kind.higher))
+
+
+def differing(runs: Sequence[EvaluatedRun], names: Sequence[str]) -> dict[str, list[str]]:
+    """Returns those of the options `names` that differ between runs, with the value of each run."""
+    every = {name: [option_groups.brief(getattr(run.program.config, name)) for run in runs] for name in names}
+    return {name: values for name, values in every.items() if len(set(values)) > 1}
+
+
+def options(runs: Sequence[EvaluatedRun]) -> Table | None:
+    """Returns a table with a row for each option that differs, or None where none does."""
+    names = [name for group in option_groups.GROUPS.values() for name in group]
+    rows = [[name if name == "method" else flag(name), *values] for name, values in differing(runs, names).items()]
+    return Table(["", *names_of([run.folder for run in runs])], rows) if rows else None
+
+
+def shared_levels(entries: Sequence[Entry], kind: Kind) -> Scale | None:
+    """Returns a Scale with chance and best of all entries, or None where they differ."""
+    found = [scale for entry in entries if (scale := entry.scale(kind))]
+    return found[0] if len({(scale.chance, scale.best) for scale in found}) == 1 else None
+
+
+def reached(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
+    """Returns a row for each entry with its last evaluation."""
+
+    def cell(entry: Entry, kind: Kind) -> str:
+        one = entry.summary(entry.lines[-1])
+        return with_interval(one["mean"][kind.metric], one["ci95"][kind.metric]) if entry.scale(kind) else "–"
+
+    def row(entry: Entry) -> list[str]:
+        last = entry.lines[-1]
+        facts = f"{last['step']:,}", str(entry.program.config.seeds), f"{last['wall'] / 60:.1f}"
+        return [entry.name, *(cell(entry, kind) for kind in kinds), *facts]
+
+    heads = [f"{kind.label}, {better(kind)}" for kind in kinds]
+    return Table(["mean ± 95 % over seeds", *heads, *HEADS], [row(entry) for entry in entries])
+
+
+def levels(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
+    """Returns chance and best: one row where they are the same for all entries, else a row for each."""
+
+    def cell(scale: Scale | None) -> str:
+        return " to ".join("?" if x is None else f"{x:.3g}" for x in (scale.chance, scale.best)) if scale else "–"
+
+    shared = [shared_levels(entries, kind) for kind in kinds]
+    rows = [["all", *map(cell, shared)]]
+    if not all(shared):
+        rows = [[entry.name, *(cell(entry.scale(kind)) for kind in kinds)] for entry in entries]
+    return Table(["from chance to best; ?: not known", *(kind.label for kind in kinds)], rows)
+
+
+def better(kind: Kind) -> str:
+    return f"{'higher' if kind.higher else 'lower'} is better"
+
+
+def differences(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
+    """Returns by how much each entry differs from the first, where chance and best are the same."""
+    first, *others = entries
+    kinds = [kind for kind in kinds if first.scale(kind)]
+
+    def cell(entry: Entry, kind: Kind) -> str:
+        if entry.scale(kind) is None or shared_levels([first, entry], kind) is None:
+            return "–"
+        mean, ci = difference(entry.values(kind.metric), first.values(kind.metric))
+        shown = mean is not None and ci is not None and not ci[0] <= 0 <= ci[1]
+        sign = "" if not shown else BETTER if (mean > 0) == kind.higher else WORSE
+        return with_interval(mean, ci) + sign
+
+    rows = [[entry.name, *(cell(entry, kind) for kind in kinds)] for entry in others]
+    return Table([f"difference from {first.name}", *(kind.label for kind in kinds)], rows)
+
+
+@own_style()
+def curves(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Figure:
+    """Draws the mean over seeds of each entry over environment steps, in its colour, and its 95 % interval."""
+    across = 2 if len(kinds) == 4 else min(3, len(kinds))
+    down = -(-len(kinds) // across)
+    figure, axes = subplots(down, across, figsize=(3.6 * across, 2.8 * down + 0.5), squeeze=False)
+    for axis, kind in zip(axes.flat, kinds, strict=False):
+        for i, entry in enumerate(entries):
+            if entry.scale(kind):
+                draw_curve(axis, entry, kind.metric, f"C{i}")
+        scale = shared_levels(entries, kind)
+        if scale:
+            draw_scale(axis, scale)
+        mark_steps(axis)
+        axis.set(title=f"{kind.label}, {better(kind)}", xlabel="environment steps")
+        axis.grid(alpha=0.3)
+    for axis in axes.flat[len(kinds) :]:
+        axis.remove()
+    drawn = {line.get_label(): line for axis in figure.axes for line in axis.get_lines()}
+    names = [entry.name for entry in entries if entry.name in drawn]
+    figure.legend([drawn[name] for name in names], names, loc="outside lower center", ncols=2, fontsize=8)
+    return figure
+
+
+def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
+    steps, each = [line["step"] for line in entry.lines], [entry.summary(line) for line in entry.lines]
+    mean = np.array([one["mean"][metric] for one in each], float)
+    low, high = np.array([one["ci95"][metric] or (None, None) for one in each], float).T
+    axis.plot(steps, mean, "-" if len(steps) > 1 else ".", color=colour, label=entry.name)
+    axis.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)

@@ -1,0 +1,113 @@
+"""Several runs on one page: what is put side by side, and what is not."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from vgcrl.cli import main
+from vgcrl.measure.statistics import interval
+from vgcrl.show import compared
+from vgcrl.show.compared import Entry, Kind
+from vgcrl.show.scales import Scale
+
+SKILLS = Scale("LGR(z)", "share", True, 0.1, 1.0)
+MORE_SKILLS = SKILLS._replace(chance=0.05)
+STATES = Scale("LGR(z)", "error", False, 0.75, 0.0)
+SHARE, ERROR = Kind("lgr_z", "LGR(z)", True), Kind("lgr_z", "LGR(z)", False)
+
+
+def entry(name, scale, *evaluations):
+    """An entry whose evaluations have these values of LGR(z), one per seed."""
+
+    def line(step, values):
+        known = None not in values
+        mean = {"lgr_z": float(np.mean(values)) if known else None}
+        record = {"step": step, "wall": 60.0, "mean": mean, "ci95": {"lgr_z": interval(values) if known else None}}
+        return record | {"seeds": [{"lgr_z": x} for x in values]}
+
+    config = SimpleNamespace(settings=[{}], seeds=len(evaluations[0]))
+    lines = [line(10 * i, values) for i, values in enumerate(evaluations)]
+    return Entry(name, SimpleNamespace(config=config), lines, 0, {"lgr_z": scale})
+
+
+def test_a_difference_is_marked_where_its_interval_excludes_zero():
+    first = entry("first", SKILLS, [0.50, 0.51, 0.52])
+    others = [
+        entry("more", SKILLS, [0.80, 0.81, 0.82]),
+        entry("less", SKILLS, [0.10, 0.11, 0.12]),
+        entry("as much", SKILLS, [0.50, 0.53, 0.51]),
+        entry("one seed", SKILLS, [0.9]),
+        entry("diverged", SKILLS, [None, 0.5, 0.5]),
+        entry("other chance", MORE_SKILLS, [0.8, 0.8, 0.8]),
+        entry("an error", STATES, [0.1, 0.1, 0.1]),
+    ]
+    table = compared.differences([first, *others], [SHARE, ERROR])
+    assert table.columns == ["difference from first", "LGR(z)"], "the first has no error"
+    found = {name: cell for name, cell in table.rows}
+    assert found["more"] == "0.300 ± 0.023 ▲"
+    assert found["less"] == "-0.400 ± 0.023 ▼"
+    assert found["as much"][-1] not in "▲▼"
+    assert found["one seed"] == "0.390"
+    assert {found[name] for name in ("diverged", "other chance", "an error")} == {"–"}
+
+
+def test_less_of_an_error_is_better():
+    first, less = entry("first", STATES, [0.5, 0.5, 0.5]), entry("less", STATES, [0.1, 0.1, 0.1])
+    assert compared.differences([first, less], [ERROR]).rows == [["less", "-0.400 ± 0.000 ▲"]]
+
+
+def test_shares_and_errors_have_columns_of_their_own():
+    entries = [entry("skills", SKILLS, [0.5, 0.7]), entry("states", STATES, [0.2, 0.2])]
+    kinds = compared.kinds_of(entries)
+    assert kinds == [SHARE, ERROR]
+    table = compared.reached(entries, kinds)
+    assert table.columns[1:3] == ["LGR(z), higher is better", "LGR(z), lower is better"]
+    assert [row[1:3] for row in table.rows] == [["0.600 ± 1.271", "–"], ["–", "0.200 ± 0.000"]]
+    assert table.rows[0][3:] == ["0", "2", "1.0"]
+    assert len(compared.curves(entries, kinds).axes) == 2
+
+
+def test_chance_and_best_are_told_once_where_they_are_the_same():
+    same = [entry(name, SKILLS, [0.5]) for name in "ab"]
+    assert compared.levels(same, [SHARE]).rows == [["all", "0.1 to 1"]]
+    other = [same[0], entry("c", MORE_SKILLS._replace(best=None), [0.5])]
+    assert compared.levels(other, [SHARE]).rows == [["a", "0.1 to 1"], ["c", "0.05 to ?"]]
+
+
+def test_curves_are_means_with_their_intervals():
+    values = [0.1, 0.3], [0.5, 0.6]
+    figure = compared.curves([entry("a", SKILLS, *values), entry("b", SKILLS, *values[::-1])], [SHARE])
+    (axis,) = figure.axes
+    means = {line.get_label(): list(line.get_ydata()) for line in axis.lines if line.get_label() in "ab"}
+    assert means == {"a": pytest.approx([0.2, 0.55]), "b": pytest.approx([0.55, 0.2])}
+    band = axis.collections[0].get_paths()[0].vertices[:, 1]
+    for low, high in map(interval, values):
+        assert {low, high} <= set(band)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def test_folders_of_one_name_are_told_apart_by_their_paths(tmp_path):
+    assert compared.names_of([tmp_path / "x", tmp_path / "y"]) == ["x", "y"]
+    assert compared.names_of([tmp_path / "one/x", tmp_path / "two/x"]) == ["one/x", "two/x"]
+
+
+def test_a_report_of_several_runs_begins_with_their_comparison(trained, windy, tmp_path):
+    page = tmp_path / "page.html"
+    assert main(["report", str(trained), str(windy), "--out", str(page)]) == 0
+    text = page.read_text()
+    assert text.index("<h1>Comparison</h1>") < text.index("diayn on pointmass") < text.index("agcrl on windy-pointmass")
+    assert "Environments differ in --env" in text
+    assert "<td>--relabel</td>" in text, "an option that differs"
+    assert "<td>--hidden</td>" not in text, "an option that does not"
+    assert main(["report", str(trained), "--out", str(page)]) == 0
+    assert "Comparison" not in page.read_text()
+
+
+def test_runs_of_one_environment_are_judged(trained, tmp_path):
+    page = tmp_path / "page.html"
+    link = tmp_path / "again"
+    link.symlink_to(trained)
+    assert main(["report", str(trained), str(link), "--out", str(page)]) == 0
+    assert "Welch" in page.read_text()
+    assert "Options that differ" not in page.read_text()
