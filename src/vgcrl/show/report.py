@@ -33,7 +33,7 @@ CURVES = (
 
 DIFFERENCES = (
     "Differences of means over seeds, with Welch's 95 % interval. ▲ better and ▼ worse: the interval is above or below "
-    "0. It is not corrected for several comparisons: of equal runs 1 in 20 is marked by chance. –: other chance or best."
+    "0. Not corrected for several comparisons: 1 in 20 of equal runs is marked by chance. –: other chance or best."
 )
 TOGETHER = "Means over seeds; shaded: 95 % intervals. Dashed: chance and best, where they are the same for all."
 
