@@ -48,10 +48,26 @@ def test_a_command_stops_where_it_is_told_and_can_go_on(tmp_path, capsys):
     assert "stopped and saved, as --stop-when asks; continue with: vgcrl resume" in capsys.readouterr().err
     assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == [0, 160]
     assert (run / "report.html").exists()
-    assert main(["resume", str(run), "--stop-when", "F<=1000"]) == 0
+    assert main(["resume", str(run), "--stop-when", "F>=1000", "--steps", "320"]) == 0
     assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == [0, 160, 320]
-    assert main(["resume", str(run)]) == 0
+    assert main(["resume", str(run), "--steps", "640"]) == 0
     assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 640
+
+
+def test_where_a_bound_holds_already_nothing_is_trained(tmp_path, capsys):
+    stop, seen = vgcrl.stop_when("F", at_least=-1000), []
+    run = vgcrl.train("diayn", out=tmp_path / "run", callback=stop, **TINY)
+    before = {path: path.read_bytes() for path in run.dir.rglob("*") if path.is_file()}
+    again = vgcrl.resume(run.dir, callback=stop)
+    assert (again.last["step"], again.interrupted) == (160, True)
+    assert vgcrl.resume(run.dir, callback=seen.append, stop_when="F>=-1000").last == again.last
+    assert main(["resume", str(run.dir), "--stop-when", "F<=1000"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("the bound to stop at was reached at step 160: nothing is trained\n") == 3
+    assert "stopped and saved, as --stop-when asks; continue with: vgcrl resume" in said
+    assert seen == [], "callbacks of one's own are called at evaluations"
+    after = {path: path.read_bytes() for path in run.dir.rglob("*") if path.is_file()}
+    assert after == before | {path: after[path] for path in after if path.suffix == ".html"}
 
 
 def test_nothing_is_written_for_a_bound_that_makes_no_sense(tmp_path, capsys):

@@ -90,7 +90,8 @@ def resume(
 ) -> Run:
     """Go on with a run that was stopped or killed, to the steps first asked for or to `steps` in all.
 
-    callback, stop_when and wandb are those of `train`; Weights & Biases shows it as a new run.
+    callback, stop_when and wandb are those of `train`. Where a bound holds already nothing is trained. Weights & Biases
+    shows it as a new run.
 
     Examples:
         >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
@@ -98,7 +99,7 @@ def resume(
     modules.import_plugins()
     folder = as_path("run", run)
     with watching(lambda: read_config(folder), callback=callback, stop=stop_when, wandb=wandb) as watch:
-        return trainer.resume(folder, plain_number(steps, int), quiet=quiet, callback=watch)
+        return trainer.resume(folder, plain_number(steps, int), quiet=quiet, callback=watch, reached=watch.reached)
 
 
 def evaluate(

@@ -82,6 +82,11 @@ class Watch:
         self.stopped |= any([says_stop(callback(deepcopy(record))) for callback in self._callbacks])
         return self.stopped
 
+    def reached(self, record: dict[str, Any]) -> bool:
+        """Returns whether a bound holds at an evaluation that was before; only bounds are asked again."""
+        self.stopped |= any([callback(record) for callback in self._callbacks if isinstance(callback, Bound)])
+        return self.stopped
+
 
 @contextmanager
 def watching(
