@@ -297,6 +297,11 @@ def test_a_terminal_that_is_full():
     assert spoken("trian 2>/dev/full").returncode == 2
 
 
+def test_a_device_that_is_full_is_named(trained, capsys):
+    assert main(["explore", str(trained), "--out", "/dev/full"]) == 2
+    assert "vgcrl: /dev/full: No space left on device; valid: " in capsys.readouterr().err
+
+
 def test_in_a_folder_that_was_removed(tmp_path, monkeypatch, capsys):
     gone = tmp_path / "gone"
     gone.mkdir()
