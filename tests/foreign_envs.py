@@ -1,6 +1,7 @@
 """Gymnasium environments with known answers, found as `foreign_envs:Echo-v0`."""
 
 import os
+import time
 
 import gymnasium
 import numpy as np
@@ -31,6 +32,14 @@ class Echo(gymnasium.Env):
         self.obs[0] = action[0]
         self.obs[1, 0] += 1
         return self.obs, 0.0, bool(action[0, 0] == 3), bool(action[0, 1] == 10), {}
+
+
+class Sleeper(Echo):
+    """No step of it ends."""
+
+    def step(self, action):
+        while True:
+            time.sleep(1.0)
 
 
 class Whole(gymnasium.Env):

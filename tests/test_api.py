@@ -97,6 +97,25 @@ def test_policy_refuses_what_it_cannot_mean(windy):
             vgcrl.train(**wrong)
 
 
+def test_masked_numbers_are_refused_wherever_they_are(windy):
+    policy, state = vgcrl.load(windy), np.zeros(4)
+    masked = np.ma.masked_array(np.zeros(4), [0, 1, 0, 0])
+    for act in (
+        lambda: policy.act(masked, z=[0.0, 0.0]),
+        lambda: policy.act([state, masked], z=[0.0, 0.0]),
+        lambda: policy.act(state, goal_state=masked),
+        lambda: policy.act(state, z=masked[:2]),
+        lambda: policy.act(np.zeros((2, 4)), z=[np.zeros(2), masked[:2]]),
+        lambda: policy.embed(masked),
+        lambda: policy.predict({"observation": state, "achieved_goal": state, "desired_goal": masked}),
+        lambda: vgcrl.lgr(controller, lambda s: s[:2], "pointmass", masked),
+        lambda: vgcrl.film(windy, goals=[masked[:2]]),
+    ):
+        with pytest.raises(vgcrl.UsageError, match="masked entries are no numbers; valid: numbers without a mask"):
+            act()
+    assert policy.act(np.ma.masked_array(state, False), z=[0.0, 0.0]).shape == (2,), "of which none is masked"
+
+
 def controller(obs, z):
     """A hand-made policy that goes to a place and stays: z is the place."""
     n = len(z)

@@ -25,9 +25,7 @@ pytestmark = pytest.mark.usefixtures("unrendered")
     ("text", "value", "stops"), [("F>=1", 1.0, True), (" F <= 0.5 ", 0.6, False), ("F>=1", None, False)]
 )
 def test_a_bound_as_text(text, value, stops):
-    record = {"step": 160, "mean": {"F": value}}
-    assert stop_at(text)(record) is stops
-    assert stop_at(text)(record | {"step": 0}) is False
+    assert stop_at(text)({"step": 160, "mean": {"F": value}}) is stops
 
 
 @pytest.mark.parametrize(
@@ -50,10 +48,26 @@ def test_a_command_stops_where_it_is_told_and_can_go_on(tmp_path, capsys):
     assert "stopped and saved, as --stop-when asks; continue with: vgcrl resume" in capsys.readouterr().err
     assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == [0, 160]
     assert (run / "report.html").exists()
-    assert main(["resume", str(run), "--stop-when", "F<=1000"]) == 0
+    assert main(["resume", str(run), "--stop-when", "F>=1000", "--steps", "320"]) == 0
     assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == [0, 160, 320]
-    assert main(["resume", str(run)]) == 0
+    assert main(["resume", str(run), "--steps", "640"]) == 0
     assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 640
+
+
+def test_where_a_bound_holds_already_nothing_is_trained(tmp_path, capsys):
+    stop, seen = vgcrl.stop_when("F", at_least=-1000), []
+    run = vgcrl.train("diayn", out=tmp_path / "run", callback=stop, **TINY)
+    before = {path: path.read_bytes() for path in run.dir.rglob("*") if path.is_file()}
+    again = vgcrl.resume(run.dir, callback=stop)
+    assert (again.last["step"], again.interrupted) == (160, True)
+    assert vgcrl.resume(run.dir, callback=seen.append, stop_when="F>=-1000").last == again.last
+    assert main(["resume", str(run.dir), "--stop-when", "F<=1000"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("the bound to stop at was reached at step 160: nothing is trained\n") == 3
+    assert "stopped and saved, as --stop-when asks; continue with: vgcrl resume" in said
+    assert seen == [], "callbacks of one's own are called at evaluations"
+    after = {path: path.read_bytes() for path in run.dir.rglob("*") if path.is_file()}
+    assert after == before | {path: after[path] for path in after if path.suffix == ".html"}
 
 
 def test_nothing_is_written_for_a_bound_that_makes_no_sense(tmp_path, capsys):
@@ -165,8 +179,20 @@ def test_a_metric_that_an_environment_has_not_is_refused(tmp_path, capsys):
     assert main(["train", "--stop-when", "coverage>=1", "--out", str(tmp_path / "run"), *flags()]) == 2
     assert "--stop-when 'coverage' is unknown" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+    stop = vgcrl.stop_when("env_success", at_least=1.0)
+    one_line(lambda: vgcrl.train(callback=stop, out=tmp_path / "run"), "stop_when 'env_success' is unknown; valid: F, ")
+    assert not (tmp_path / "run").exists()
     one_line(lambda: vgcrl.stop_when("lgrz", at_least=1.0), "stop_when 'lgrz' is unknown", "did you mean")
     one_line(lambda: vgcrl.stop_when(3, at_least=1.0), "stop_when 3 is unknown; valid: F, ")
+
+
+def test_success_that_a_goal_environment_does_not_tell_is_refused(tmp_path, capsys):
+    """It is known after the first episodes; nothing is left, so that the same folder can be used."""
+    words = ["gcrl", "--env", "foreign_envs:Reach", "--env-arg", "tells=nothing", "--horizon", "5", *flags(seeds=1)]
+    assert main(["train", *words, "--out", str(tmp_path / "run"), "--stop-when", "env_success>=0.5"]) == 2
+    *_, said = capsys.readouterr().err.splitlines()
+    assert "--stop-when 'env_success': this environment does not tell it; valid: F, " in said
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
 
 
 class Wanderer(Ship):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -295,6 +296,16 @@ def test_a_terminal_that_is_full():
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert "No space left on device; valid: " in done.stderr
     assert spoken("trian 2>/dev/full").returncode == 2
+
+
+def test_a_device_that_is_full_is_named(trained, capsys):
+    assert main(["explore", str(trained), "--out", "/dev/full"]) == 2
+    assert "vgcrl: /dev/full: No space left on device; valid: " in capsys.readouterr().err
+
+
+def test_a_printed_command_takes_a_folder_for_no_option(trained):
+    command = run_folder.command_for("resume", Path("-x y"), run_folder.read_config(trained))
+    assert shlex.split(command) == ["vgcrl", "resume", "./-x y"]
 
 
 def test_in_a_folder_that_was_removed(tmp_path, monkeypatch, capsys):

@@ -232,16 +232,20 @@ def test_a_worker_never_hears_of_a_request_to_stop():
 
 
 WITH_WORKER = """
-import os, signal, sys, numpy as np
+import os, signal, sys, threading, numpy as np
 from vgcrl.envs.gymnasium_engine import Foreign
 if __name__ == "__main__":
-    worlds = Foreign("foreign_envs:Echo-v0", 1, 1, horizon=6, workers=1)
-    worlds.reset(np.array([[1, 2]], np.uint32))
+    worlds, keys = Foreign("foreign_envs:Sleeper", 1, 1, horizon=6, workers=1), np.array([[1, 2]], np.uint32)
+    worlds.reset(keys)
     print("ready", flush=True)
 """
 
 
-@pytest.mark.parametrize("how", ["", "raise SystemExit(1)", "os.kill(os.getpid(), signal.SIGKILL)"])
+KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
+KILLED_IN_A_STEP = "threading.Timer(0.5, os.kill, [os.getpid(), 9]).start(); worlds.step(np.zeros((1, 1, 3)), keys, 0)"
+
+
+@pytest.mark.parametrize("how", ["", "raise SystemExit(1)", KILLED, KILLED_IN_A_STEP])
 def test_a_worker_ends_with_its_parent(how, tmp_path):
     """Though it does not hear the SIGTERM by which multiprocessing would end it, and wait for ever.
 

@@ -111,7 +111,7 @@ def test_targets_may_be_an_array(run, tmp_path):
     one_line(lambda: vgcrl.evaluate(run.dir, targets=np.zeros((2, 3))), "targets holds (2, 3) values", "rows of 4")
     one_line(lambda: vgcrl.evaluate(run.dir, targets=[]), "targets holds")
     masked = np.ma.masked_greater(states, states.max() - 0.1)
-    one_line(lambda: vgcrl.evaluate(run.dir, targets=masked), "some numbers are masked")
+    one_line(lambda: vgcrl.evaluate(run.dir, targets=masked), "targets: masked entries are no numbers")
     one_line(lambda: vgcrl.evaluate(run.dir, targets=[[3e38, 0, 0, 0]]), "targets holds a number that is too large")
 
 

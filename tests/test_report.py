@@ -5,10 +5,12 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from untrained import random_policies, untrained
 from vgcrl.cli import main
-from vgcrl.show.figures import curves
+from vgcrl.show.figures import arena, curves
 from vgcrl.show.report import Page, Section, markdown, svg, watch
 from vgcrl.show.tables import Table
+from vgcrl.training.trainer import restore
 
 
 def line(step, fresh, replay):
@@ -39,6 +41,20 @@ def test_the_same_numbers_are_the_same_drawing():
     once, again = (svg(curves(LINES, ("F", "lgr_z"))) for _ in range(2))
     assert once == again
     assert once.startswith("<svg")
+
+
+@pytest.mark.parametrize("skills", [7, 20])
+def test_each_path_has_the_colour_of_its_skill_in_the_key(skills, tmp_path):
+    program, runs, _ = restore(untrained(tmp_path, "diayn", goal_dim=skills, seeds=1), print)
+    axis, key = arena(program, runs, size=3).axes
+    assert key.get_ylabel() == "skill"
+    paths = [line.get_color() for line in axis.lines if line.get_linestyle() == "-"]
+    (colours,) = [mesh for mesh in key.collections if np.size(mesh.get_array()) == skills]
+    np.testing.assert_allclose(paths, colours.cmap(colours.norm(np.arange(skills))))
+
+
+def test_goals_that_are_no_skills_have_no_key():
+    assert len(arena(*random_policies("gcrl", seeds=1), goals=2).axes) == 1
 
 
 def test_markdown_of_a_page():

@@ -12,8 +12,10 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from tiny import flags
+from vgcrl.cli import main
 from vgcrl.training import checkpoint, signals
 from vgcrl.training.display import Display
+from vgcrl.training.logs import read_lines
 
 # The main thread inside a library for ever, as in a compiler: no handler of Python's runs there.
 STUCK = """
@@ -200,11 +202,29 @@ def test_a_run_is_saved_when_its_terminal_is_closed(tmp_path):
     assert int(checkpoint.saved(tmp_path / "run")[0].name) > 0
 
 
-def test_training_goes_on_where_nobody_can_be_told(monkeypatch):
-    """Ctrl-C also ends `tee`, and the run is to be saved."""
+def unread():
+    """A stream whose reader has gone."""
     read, write = os.pipe()
     os.close(read)
-    broken = io.TextIOWrapper(os.fdopen(write, "wb", buffering=0), encoding="utf-8")
+    return io.TextIOWrapper(os.fdopen(write, "wb", buffering=0), encoding="utf-8", write_through=True)
+
+
+@pytest.mark.usefixtures("unrendered")
+@pytest.mark.parametrize(("streams", "code"), [(["stderr"], 0), (["stdout", "stderr"], 141)])
+def test_a_run_is_whole_where_its_reader_has_gone(streams, code, monkeypatch, tmp_path):
+    """As after `| head -3`: it is trained to its end, and its report written."""
+    for name in streams:
+        monkeypatch.setattr(sys, name, unread())
+    assert main(["train", "--out", str(tmp_path / "run"), *flags()]) == code
+    assert int(checkpoint.saved(tmp_path / "run")[0].name) == 640
+    assert [line["step"] for line in read_lines(tmp_path / "run" / "metrics.jsonl")] == [0, 160, 320, 480, 640]
+    assert (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / "explore.html").exists()
+
+
+def test_training_goes_on_where_nobody_can_be_told(monkeypatch):
+    """Ctrl-C also ends `tee`, and the run is to be saved."""
+    broken = unread()
     monkeypatch.setattr(sys, "stderr", broken)
     with Display("title", 100) as display:
         display.evaluated(10, {"F": 0.0, "lgr_z": 0.0})

@@ -31,6 +31,7 @@ def test_skills_are_compared_and_their_paths_drawn(tmp_path):
     assert [row[0] for row in table.rows] == ["metra", "metra"]
     assert len(table.columns) == len(table.rows[0])
     (figure,) = outcome.figures.values()
+    assert figure.get_suptitle().startswith(f"{skills.SKILLS} goals, one episode each; colours ")
     assert [len(axis.lines) for axis in figure.axes] == [skills.SKILLS, skills.SKILLS]
     assert {len(line.get_xdata()) for axis in figure.axes for line in axis.lines} == {21}
 

@@ -28,7 +28,8 @@ def atomic_write(path: Path, content: bytes | str, *, follow: bool = False) -> N
     folder that is not there yet."""
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content  # names may be any bytes
     if follow and path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-        path.write_bytes(data)
+        with naming(path):
+            path.write_bytes(data)
         return
     place = path.resolve() if follow else path
     _check_plain(place)

@@ -134,7 +134,7 @@ def _resume(args: argparse.Namespace) -> int:
     if args.film:
         _prepare_film(read_config(args.dir).env, lambda: read_config(args.dir))
     with watching(lambda: read_config(args.dir), stop=args.stop_when, wandb=args.wandb) as watch:
-        run = resume(args.dir, args.steps, callback=watch)
+        run = resume(args.dir, args.steps, callback=watch, reached=watch.reached)
     return _finish(run, watch.stopped, args.film)
 
 

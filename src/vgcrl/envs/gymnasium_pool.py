@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import textwrap
+import threading
 import time
 import warnings
 from collections.abc import Generator
@@ -29,6 +30,7 @@ from vgcrl.envs.contract import Broken, at_fault, broken, check_alike, close, co
 from vgcrl.errors import UsageError
 
 PATIENCE = 5.0  # seconds that a worker may be stopped (SIGSTOP) before it is given up
+CLOSING = 2.0  # seconds that a worker has to close its environments
 REQUESTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # a terminal or scheduler sends them to workers too
 
 
@@ -211,7 +213,7 @@ class Remote:
 def _end(pipe: Connection, process: multiprocessing.process.BaseProcess) -> None:
     """Ends a worker: it closes its environments at the end of its pipe, or is killed."""
     pipe.close()
-    process.join(2.0)
+    process.join(CLOSING)
     process.kill()
 
 
@@ -256,10 +258,18 @@ def _disregard_requests() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, REQUESTS)
 
 
+def _end_with_parent() -> None:
+    """Ends a worker whose environment does not come back from a step, where it would see the end of its pipe."""
+    multiprocessing.parent_process().join()  # ty: ignore
+    time.sleep(CLOSING)
+    os._exit(1)
+
+
 def _serve(pipe: Connection, path: list[str], name: str, *arguments: Any) -> None:
     """Answers the calls that come through the pipe, until the parent closes it or dies."""
     sys.path[:] = path
     _disregard_requests()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     part = None
     with contextlib.suppress(EOFError, OSError):
         while True:

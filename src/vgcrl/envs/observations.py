@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vgcrl.errors import UsageError
+
 GOAL_KEYS = {"observation", "achieved_goal", "desired_goal"}
 
 
@@ -47,6 +49,14 @@ def in_rows(space: Any, size: int) -> Callable[[Any], np.ndarray | None]:
         return np.stack(each) if each and len(each) == len(obs) else None
 
     return read
+
+
+def check_unmasked(what: str, given: Any) -> None:
+    """Raises UsageError if an entry of what a user gave, at any depth, is masked: NumPy would drop the mask."""
+    if np.ma.is_masked(given):
+        raise UsageError(f"{what}: masked entries are no numbers; valid: numbers without a mask")
+    for part in given.values() if isinstance(given, dict) else given if isinstance(given, (list, tuple)) else ():
+        check_unmasked(what, part)
 
 
 class NotNumbers(Exception):

@@ -129,6 +129,8 @@ def paths(env: str, group: dict[str, Path]) -> Figure:
     for axis in axes.flat[len(group) :]:
         axis.axis("off")
     two = len(run_folder.checked_config(next(iter(group.values())), examine=True).specification.place) == 2
+    colours = "only tell goals apart; where goals are in the plane they are the direction of each"
+    figure.suptitle(f"{SKILLS} goals, one episode each; colours {colours}", fontsize=9)
     figure.supxlabel("x, m" if two else "time, s", fontsize=9)
     figure.supylabel("y, m" if two else "x, m", fontsize=9)
     return figure

@@ -13,6 +13,7 @@ from jax import Array
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
+from vgcrl.envs.observations import check_unmasked
 from vgcrl.errors import UsageError
 from vgcrl.files import atomic_write
 from vgcrl.objective.types import EnvSpec
@@ -117,14 +118,13 @@ def _rows_of(width: int) -> str:
 def from_rows(what: str, given: Any, width: int, shape: tuple[int, ...] | None = None, valid: str = "") -> Array:
     """Returns target states (target, `width`) from any array of numbers, as `from_file` does. If it cannot, it raises
     UsageError, in which the input is called `what`."""
+    check_unmasked(what, given)
     valid = valid or _rows_of(width)
     try:
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
             found = np.asarray(given)
             if found.dtype.kind not in "biuf":
                 raise TypeError(f"{found.dtype} are no numbers")
-            if np.ma.is_masked(given):
-                raise TypeError("some numbers are masked")
             targets = np.atleast_2d(found.astype(np.float32))
             if shape in (targets.shape, targets.shape[1:]):
                 targets = targets.reshape(-1, width)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.envs.observations import check_unmasked
 from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Box, Discrete, Sphere, current
@@ -56,6 +57,7 @@ def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:
         skills, vectors = f"--skills from 0 to {goals.dim - 1}", f"--goal with {counted(goals.dim, 'number')}"
         asked, valid = ("--goal", skills) if discrete else ("--skills", vectors)
         raise UsageError(f"{asked} {each[0]} is no goal of this {program.config.method} run; valid: {valid}")
+    check_unmasked(what, each)
     try:
         found = jnp.stack([goals.read(z) for z in each])
     except ValueError as error:

@@ -8,8 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, LogLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
@@ -101,6 +103,12 @@ def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
     axis.imshow(picture, origin="lower", extent=(left, right, bottom, top), alpha=0.35, interpolation="nearest")
 
 
+def add_key(figure: Figure, axis: Any, count: int) -> None:
+    """Draws beside a picture which colour is which skill."""
+    numbered = ScalarMappable(Normalize(-0.5, count - 0.5), ListedColormap(palette(count)))
+    figure.colorbar(numbered, ax=axis, label="skill", ticks=MaxNLocator(min(count, 10), integer=True), shrink=0.9)
+
+
 def plane(program: Program) -> tuple[int, ...] | None:
     """Returns two dimensions of the observation in which to draw a run from above, or None where there are none.
 
@@ -113,13 +121,15 @@ def plane(program: Program) -> tuple[int, ...] | None:
 
 def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) -> Figure:
     """Draws where the first run goes, a trajectory per goal in its colour, over a map of q where q can be drawn."""
-    figure, axis = subplots(figsize=(4.4, 4.2))
+    figure, axis = subplots(figsize=(5.0, 4.2))
     run, across = jax.tree.map(lambda x: x[0], runs), list(plane(program) or ())
     discrete = isinstance(program.goals, Discrete)
     z = some_goals(program, run, program.goals.dim if discrete else goals)
     colours, labelled = palette(len(z)), discrete and is_planar(program)
     if labelled:
         draw_labels(axis, program, run, size)
+    if discrete:
+        add_key(figure, axis, len(z))
     path = np.asarray(program.record_episodes(runs, z))[0][..., across]
     for g, colour in enumerate(colours):
         axis.plot(path[:, g, 0], path[:, g, 1], color=colour, linewidth=1.2)

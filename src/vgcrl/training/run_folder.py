@@ -156,7 +156,8 @@ def leads_to(place: Path, folder: Path) -> bool:
 
 def command_for(command: str, folder: Path, config: Config) -> str:
     """Returns a command that reads this run."""
-    return f"vgcrl {command} {shlex.quote(str(folder))}{modules.to_import(config.env, config.plugins)}"
+    name = f"./{folder}" if str(folder).startswith("-") else str(folder)  # which would be taken for an option
+    return f"vgcrl {command} {shlex.quote(name)}{modules.to_import(config.env, config.plugins)}"
 
 
 def usual_folder(config: Config) -> Path:

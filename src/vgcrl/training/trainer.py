@@ -262,8 +262,12 @@ def resume(
     quiet: bool = False,
     evaluated: Evaluated = NOBODY,
     callback: Callback = NEVER,
+    reached: Callback = NEVER,
 ) -> Run:
-    """Go on with a run to the steps first asked for, or to `steps` in all."""
+    """Go on with a run to the steps first asked for, or to `steps` in all.
+
+    `reached` is called with its last evaluation; if it returns True nothing is trained.
+    """
     config = checked_config(folder)
     written = config.to_json()
     if steps is not None:
@@ -281,7 +285,11 @@ def resume(
         _note_gap(program, folder, counters["step"], display)
         make_folder(folder / "events")
         write_config(folder, config)  # when nothing can be refused any more
+        lines = read_lines(folder / "metrics.jsonl", config.runs)
         if counters["step"] >= config.steps:
             display.note(f"{folder} has the {counters['step']:,} steps that were asked for; --steps N trains on")
+        elif lines and reached(lines[-1]):
+            display.note(f"the bound to stop at was reached at step {lines[-1]['step']:,}: nothing is trained")
+            return Run(folder, config, lines[-1], interrupted=True)
         with _failures(folder):
             return train_loop(program, folder, runs, counters, display, evaluated, check_folder, callback)

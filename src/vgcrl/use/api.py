@@ -96,7 +96,8 @@ def resume(
 ) -> Run:
     """Continues a run folder that was stopped or killed, to the steps first asked for or to `steps` in all.
 
-    The other arguments are those of `train`; Weights & Biases shows a new run.
+    The other arguments are those of `train`. Where a bound holds already, nothing is trained. Weights & Biases shows a
+    new run.
 
     Examples:
         >>> vgcrl.resume("runs/gcrl-pointmass", steps=100_000)
@@ -104,7 +105,7 @@ def resume(
     modules.import_plugins()
     folder = as_path("run", run)
     with watching(lambda: read_config(folder), callback=callback, stop=stop_when, wandb=wandb) as watch:
-        return trainer.resume(folder, plain_number(steps, int), quiet=quiet, callback=watch)
+        return trainer.resume(folder, plain_number(steps, int), quiet=quiet, callback=watch, reached=watch.reached)
 
 
 def evaluate(

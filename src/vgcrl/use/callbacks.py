@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
-from vgcrl.errors import UsageError
+from vgcrl.errors import Broken, UsageError
 from vgcrl.training.config import Config
 from vgcrl.training.fields import one_of
 from vgcrl.training.loop import Callback, says_stop
@@ -18,8 +18,26 @@ from vgcrl.use.wandb_log import WandbLog
 BOUND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
 
 
-def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Callback:
-    """Returns a callback for `train` that stops training when the mean of a metric over seeds reaches a bound.
+class Bound(NamedTuple):
+    """A bound on the mean of a metric over seeds; as a callback of `train` it stops there, after step 0."""
+
+    metric: str
+    at_least: float | None
+    at_most: float | None
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        mean = record["mean"]
+        value = mean[self.metric]
+        if value is None and not record["step"]:
+            known = ", ".join(name for name, x in mean.items() if x is not None)
+            raise Broken(f"--stop-when {self.metric!r}: this environment does not tell it; valid: {known}")
+        if value is None or not record["step"]:
+            return False
+        return value >= self.at_least if self.at_least is not None else value <= self.at_most
+
+
+def stop_when(metric: str, *, at_least: float | None = None, at_most: float | None = None) -> Bound:
+    """Returns a callback for `train` that stops when the mean of a metric over seeds reaches a bound, after step 0.
 
     Examples:
         >>> vgcrl.train("gcrl", env="PointMaze_UMaze-v3", callback=vgcrl.stop_when("env_success", at_least=0.95))
@@ -30,17 +48,10 @@ def stop_when(metric: str, *, at_least: float | None = None, at_most: float | No
     bound = at_most if at_least is None else at_least
     if not isinstance(bound, Real) or isinstance(bound, bool) or math.isnan(bound):
         raise UsageError(f"stop_when: the bound {bound!r} is no number; valid: a number, e.g. at_least=0.95")
-
-    def reached(record: dict[str, Any]) -> bool:
-        value = record["mean"][metric]
-        if value is None or not record["step"]:
-            return False
-        return value >= at_least if at_least is not None else value <= at_most
-
-    return reached
+    return Bound(metric, at_least, at_most)
 
 
-def stop_at(text: str, known: Sequence[str] = SUMMARISED) -> Callback:
+def stop_at(text: str, known: Sequence[str] = SUMMARISED) -> Bound:
     """Returns the callback of `stop_when` for METRIC>=X or METRIC<=X, as in --stop-when; `known` are valid metrics."""
     found = BOUND.fullmatch(str(text))
     valid = "METRIC>=X or METRIC<=X, e.g. --stop-when 'lgr_z>=0.95'"
@@ -71,6 +82,11 @@ class Watch:
         self.stopped |= any([says_stop(callback(deepcopy(record))) for callback in self._callbacks])
         return self.stopped
 
+    def reached(self, record: dict[str, Any]) -> bool:
+        """Returns whether a bound holds at an evaluation that was before; only bounds are asked again."""
+        self.stopped |= any([callback(record) for callback in self._callbacks if isinstance(callback, Bound)])
+        return self.stopped
+
 
 @contextmanager
 def watching(
@@ -79,6 +95,8 @@ def watching(
     """Yield the callbacks of a run in training: that of the user, and those for --stop-when and --wandb."""
     if callback is not None and not callable(callback):
         raise UsageError(f"callback is a {type(callback).__name__}; valid: a function of an evaluation's record")
+    if isinstance(callback, Bound):
+        one_of("stop_when", callback.metric, measurable(config().specification))
     bound = None if stop is None else stop_at(stop, measurable(config().specification))
     asked = [x for x in (callback, bound) if x is not None]
     if wandb is None:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs.observations import to_numbers
+from vgcrl.envs.observations import check_unmasked, to_numbers
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
@@ -58,6 +58,7 @@ class Policy:
 
     def _states(self, name: str, x: Any) -> np.ndarray:
         """Returns one flat state, (obs,), or a batch, (batch, obs); in goal environments `x` may be a dict."""
+        check_unmasked(name, x)
         flat, shape = self._shapes
         given = self.spec.rows(x)
         if self.spec.flatten and given is x and not _is_flat(x, self.spec.obs_dim):
@@ -148,6 +149,7 @@ class Policy:
         """
         if (goal_state is None) == (z is None):
             raise ValueError("name one goal: either goal_state=... or z=...")
+        check_unmasked("z", z)
         states = self._states("obs", obs)
         here, noise = jnp.asarray(states), self._draw(deterministic, rng, states.shape[:-1])
         if states.ndim == 2:
@@ -179,6 +181,7 @@ class Policy:
         Examples:
             >>> action, _ = policy.predict(obs)
         """
+        check_unmasked("observation", observation)
         target = self._joined(observation, "desired_goal")
         return self.act(observation, goal_state=target, deterministic=deterministic, rng=rng), None
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs import Env, gymnasium_engine
+from vgcrl.envs.observations import check_unmasked
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training.config import FIELDS
@@ -57,6 +58,7 @@ def lgr(
         raise UsageError(f"max_steps {max_steps!r} is not valid; valid: a whole number of at least 1")
     seed = seed.item() if isinstance(seed, np.generic) else seed
     check(FIELDS["seed"], seed)
+    check_unmasked("targets", targets)
     goals = np.asarray(targets, np.float32)
     if not goals.size:
         raise UsageError("targets are empty: give at least one state")
