@@ -253,6 +253,8 @@ def _list(args: argparse.Namespace) -> int:
                 _print_experts(found, f"{env}, {found.facts['steps']:,} steps of `{found.facts['command']}`")
                 for facts in (found.facts, *found.facts.get("before", [])):
                     print(f"{facts['command']}: {facts.get('remark', 'as that command writes it')}")
+    if args.what is None:
+        print("\nmore: vgcrl list policies, vgcrl list targets")
     return 0
 
 

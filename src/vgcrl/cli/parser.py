@@ -175,13 +175,13 @@ def _train(made: argparse.ArgumentParser, wanted: Wanted) -> None:
 
 
 def _resume(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dir", type=_PATH, metavar="DIR")
+    made.add_argument("dir", type=_PATH, metavar="RUN", help="a run folder")
     made.add_argument("--steps", type=_AT_LEAST_ONE, metavar="N", help="steps in all, if more than first asked for")
     _add_watching(made)
 
 
 def _evaluate(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dir", metavar="DIR", help="a run folder, or one of `vgcrl list policies`")
+    made.add_argument("dir", metavar="RUN|POLICY", help="a run folder, or one of `vgcrl list policies`")
     made.add_argument("--episodes", type=_EPISODES, metavar="N", help="episodes per run")
     made.add_argument(
         "--targets", type=_PATH, metavar="FILE", help="target states for LGR(s): .safetensors, .npy, .json or .csv"
@@ -205,8 +205,8 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
 
 
 def _report(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dirs", type=_PATH, nargs="+", metavar="DIR", help="a run; several are compared with the first")
-    made.add_argument("--out", type=_PATH, metavar="FILE", help="[report.html in the first DIR]")
+    made.add_argument("dirs", type=_PATH, nargs="+", metavar="RUN", help="a run folder; several are compared with the first")
+    made.add_argument("--out", type=_PATH, metavar="FILE", help="[report.html in the first RUN]")
 
 
 def _add_noise(made: argparse.ArgumentParser) -> None:
