@@ -205,7 +205,7 @@ def _experts(made: argparse.ArgumentParser, wanted: Wanted) -> None:
 
 
 def _report(made: argparse.ArgumentParser, _: Wanted) -> None:
-    made.add_argument("dirs", type=_PATH, nargs="+", metavar="RUN", help="a run folder; several are compared with the first")
+    made.add_argument("dirs", type=_PATH, nargs="+", metavar="RUN", help="a run; others are compared with the first")
     made.add_argument("--out", type=_PATH, metavar="FILE", help="[report.html in the first RUN]")
 
 
