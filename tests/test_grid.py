@@ -90,7 +90,7 @@ def test_policies_of_programs_trained_together_are_not_removed(tmp_path):
 
 
 def test_early_training_has_one_environment_and_all_techniques():
-    (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "early" in job.name)
+    (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "one-environment" in job.name)
     config = resolve(job.options)
     assert (config.envs, config.updates_per_step, config.goal_dim, config.steps) == (1, 1.0, 200, 100_000)
     assert [(s["relabel_fraction"], s["spectral_norm"]) for s in config.settings] == [
@@ -114,8 +114,8 @@ def test_skills_that_move_differ_from_the_table_in_what_q_sees_only():
     assert {k: v for k, v in other.items() if v != one[k]} == {"features": "velocity"}
 
 
-def test_the_papers_regime_has_its_updates_and_its_numbers():
-    (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "regime" in job.name)
+def test_a_program_beside_the_table_has_an_update_per_step_and_the_papers_numbers():
+    (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "update-per-step" in job.name)
     config = resolve(job.options)
     assert (config.envs, config.updates_per_step, config.steps, config.seeds) == (8, 1.0, 10_000_000, 3)
     table = {key(row): row for row in paper_rows("discrete")}
@@ -474,7 +474,7 @@ def test_episodes_of_humanoid_end_with_a_fall_unless_told(asked, ends):
 
 
 def test_a_program_beside_the_table_is_as_asked_for_where_it_is_named():
-    name, asked = "HalfCheetah-G50-regime", {"envs": 4, "updates_per_step": 0.5, "looks": 2, "steps": 200_000}
+    name, asked = "HalfCheetah-G50-update-per-step", {"envs": 4, "updates_per_step": 0.5, "looks": 2, "steps": 200_000}
 
     def found(**ask):
         options = {job.name: job.options for job in grid.jobs(discrete.GRID, Request(**ask))}[name]
@@ -903,8 +903,8 @@ def test_the_commands_told_are_those_that_make_what_there_is():
         "vgcrl reproduce discrete --env Ant --steps 500000",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 10,20 --steps 500000 --seeds 5 --updates-per-step 1.0",
         "vgcrl reproduce discrete --env Humanoid --goal-dim 50 --posterior-learning-rate 0.0001 --terminate no",
-        "vgcrl reproduce discrete --program HalfCheetah-G200-early",
-        "vgcrl reproduce discrete --steps 3000000 --program HalfCheetah-G50-regime",
+        "vgcrl reproduce discrete --program HalfCheetah-G200-one-environment",
+        "vgcrl reproduce discrete --steps 3000000 --program HalfCheetah-G50-update-per-step",
     ]
     for command in commands:  # and they do
         args = parse(command.split()[1:])

@@ -6,9 +6,9 @@ from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.grid import ExtraRun, Grid
 
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
-EARLY = "Early training as in the paper: one environment, one update per step"
+ONE_ENVIRONMENT = "Early training as in the paper: one environment, one update per step"
 VELOCITY = "Skills that move: q sees only the velocity"
-REGIME = "As many updates as in the paper: 8 environments, one update per step"
+UPDATE_PER_STEP = "As many updates as in the paper: 8 environments, one update per step"
 
 
 def rows(title: str, goal_dim: str, sn: str) -> tuple[Row, ...]:
@@ -26,8 +26,8 @@ def with_published(rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 ASIDES = (
     ExtraRun(
-        "HalfCheetah-G200-early",
-        rows(EARLY, "200", sn="01"),
+        "HalfCheetah-G200-one-environment",
+        rows(ONE_ENVIRONMENT, "200", sn="01"),
         {"steps": 100_000, "envs": 1, "updates_per_step": 1.0, "replay": 100_000, "evaluate_every": 10_000},
         {"steps": 2_000, "envs": 1, "updates_per_step": 1.0, "evaluate_every": 1_000},
     ),
@@ -38,8 +38,8 @@ ASIDES = (
         {"features": "velocity"},
     ),
     ExtraRun(
-        "HalfCheetah-G50-regime",
-        with_published(rows(REGIME, "50", sn="0")),
+        "HalfCheetah-G50-update-per-step",
+        with_published(rows(UPDATE_PER_STEP, "50", sn="0")),
         {"envs": 8, "updates_per_step": 1.0},
         {"steps": 2_000, "envs": 8, "updates_per_step": 1.0, "evaluate_every": 1_000},
     ),
@@ -71,12 +71,12 @@ GRID = Grid(
         PairedClaim(
             "HalfCheetah, |G| = 200, one environment and one update per step: P-HER raises LGR(z) without SN",
             ("p_her",),
-            lambda row: row.get("aside") == EARLY and row["sn"] == "0",
+            lambda row: row.get("aside") == ONE_ENVIRONMENT and row["sn"] == "0",
         ),
         PairedClaim(
             "HalfCheetah, |G| = 200, one environment and one update per step: SN raises LGR(z) without P-HER",
             ("sn",),
-            lambda row: row.get("aside") == EARLY and row["p_her"] == "0",
+            lambda row: row.get("aside") == ONE_ENVIRONMENT and row["p_her"] == "0",
         ),
     ),
     asides=ASIDES,
