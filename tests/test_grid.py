@@ -99,7 +99,7 @@ def test_early_training_has_one_environment_and_all_techniques():
         (0, 2),
         (0.5, 2),
     ]
-    (short,) = (job for job in grid.jobs(discrete.GRID, Request(steps=1000)) if "early" in job.name)
+    (short,) = (job for job in grid.jobs(discrete.GRID, Request(steps=1000)) if "one-environment" in job.name)
     assert resolve(short.options).steps == 1000
 
 
