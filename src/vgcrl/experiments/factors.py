@@ -82,7 +82,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "What makes skills move",
-    "METRA runs where φ sees features in units of their spread; other methods pose, whatever the scale of what q sees.",
+    "METRA runs where φ sees features in units of their spread; other methods pose at any scale of the features.",
     runs,
     compare,
     logs=True,

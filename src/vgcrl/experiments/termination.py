@@ -71,7 +71,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "Should an episode end when the robot is unhealthy?",
-    "Ten skills are better without early ends, which is the default.",
+    "Without early ends, as by default, ten skills are told apart better and end further from each other.",
     runs,
     compare,
     logs=True,
