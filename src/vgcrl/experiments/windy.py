@@ -127,7 +127,7 @@ def compare(found: dict[str, Path]) -> Outcome:
 
 EXPERIMENT = Experiment(
     "Windy point mass: adaptive variance",
-    "aGCRL learns a large variance in dimensions that it cannot control, and so reaches goals in the others sooner than GCRL.",
+    "aGCRL learns a large variance where it has no control, and reaches goals in other dimensions sooner than GCRL.",
     runs,
     compare,
     paper=True,
