@@ -180,8 +180,8 @@ def results_index() -> str:
     links = "\n".join(f"- [{name}]({name}.md)" for name in others)
     return (
         "# Experiments and results\n\nMade from the files under `results/`, which name command, seeds, steps, hardware"
-        f" and versions.\n\n{table(['experiment', 'claims', 'command'], found)}\n\n[Verdicts](../metrics.md#verdicts)"
-        f" are explained with the metrics.\n\nOther committed runs:\n\n{links}\n"
+        f" and versions.\n\n{table(['experiment', 'claims', 'command'], found)}\n\n[How verdicts"
+        f" are made](../verdicts.md).\n\nOther committed runs:\n\n{links}\n"
     )
 
 
