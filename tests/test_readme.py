@@ -62,10 +62,11 @@ def test_what_is_said_of_the_locomotion_tables():
         better, equal, worse, unjudged, _ = (sum(int(each[metric][i]) for each in counts.values()) for i in range(1, 6))
         assert f"\n| {metric} | {better} | {equal} | {worse} | {unjudged} |\n" in README
     worse = [(row, name) for row in rows_beside_the_paper() for name in ("F", "LGR(z)") if "▼" in row[name]]
-    of_humanoid = [sum(row["robot"] == "Humanoid" for row, name in worse if name == each) for each in ("F", "LGR(z)")]
-    assert (
-        f"{of_humanoid[0]} of the rows worse in F and {of_humanoid[1]} of those worse in LGR(z) are Humanoid's" in words
-    )
+    told = []
+    for metric in ("F", "LGR(z)"):
+        robots = [row["robot"] for row, name in worse if name == metric]
+        told.append(f"{robots.count('Humanoid')} of {len(robots)} rows worse in {metric}")
+    assert f"{told[0]} and {told[1]} are Humanoid's" in words
     programs = [cell for each in TABLES.values() for name, cell in each["programs"].items() if is_of_the_paper(name)]
     at_length = [cell for cell in programs if round(cell["steps"], -5) >= 10**7]
     long, every = (sum(len(cell["settings"]) for cell in some) for some in (at_length, programs))
