@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from vgcrl.errors import UsageError
 from vgcrl.measure.statistics import difference
 from vgcrl.show.figures import draw_scale, over_time
 from vgcrl.show.scales import Scale, scales
-from vgcrl.show.subplots import mark_steps, own_style, subplots
+from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS, Table, with_interval
 from vgcrl.training import option_groups, trainer
 from vgcrl.training.fields import flag
@@ -174,12 +175,11 @@ def differences(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
     return Table([f"difference from {first.name}", *(kind.label for kind in kinds)], rows)
 
 
-@own_style()
 def curves(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Figure:
     """Draws the mean over seeds of each entry over environment steps, in its colour, and its 95 % interval."""
     across = 2 if len(kinds) == 4 else min(3, len(kinds))
     down = -(-len(kinds) // across)
-    figure, axes = subplots(down, across, figsize=(3.6 * across, 2.8 * down + 0.5), squeeze=False)
+    figure, axes = subplots(down, across, figsize=(3.6 * across, 2.8 * down), squeeze=False)
     for axis, kind in zip(axes.flat, kinds, strict=False):
         for i, entry in enumerate(entries):
             if entry.scale(kind):
@@ -192,10 +192,12 @@ def curves(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Figure:
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(kinds) :]:
         axis.remove()
-    drawn = {line.get_label(): line for axis in figure.axes for line in axis.get_lines()}
-    names = [entry.name for entry in entries if entry.name in drawn]
-    figure.legend([drawn[name] for name in names], names, loc="outside lower center", ncols=2, fontsize=8)
     return figure
+
+
+def key(entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    """Returns the colour and the name of each curve: the page writes them, since a name may be any text."""
+    return [(to_hex(f"C{i}"), entry.name) for i, entry in enumerate(entries)]
 
 
 def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:

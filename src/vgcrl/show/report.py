@@ -44,6 +44,7 @@ class Section(NamedTuple):
     table: Table | None = None
     figure: str = ""
     caption: str = ""
+    key: Sequence[tuple[str, str]] = ()  # colours of the figure, and what has them
     verdict: bool = False
     link: str = ""  # a file beside the report
 
@@ -74,7 +75,7 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
     page = folder / "explore.html"
     if page.exists():
         link = os.path.relpath(page.resolve(), beside.resolve())
-        return [Section("Watch it", f"Choose a goal and watch: {link}", link=quote(link))]
+        return [Section("Watch it", f"Choose a goal and watch: {link}", link=quote(os.fsencode(link)))]
     if filmstrip.is_body(program):
         command = command_for("explore", folder, program.config)
         return [Section("Watch it", f"`{command}` writes an interactive page: choose a goal and watch.")]
@@ -121,6 +122,7 @@ def run_page(run: EvaluatedRun, beside: Path | None = None) -> Page:
     return Page(f"{config.method} on {config.env}", lead, sections, config.to_json())
 
 
+@own_style()
 def comparison_page(runs: Sequence[EvaluatedRun]) -> Page:
     """Returns a page with several runs side by side."""
     entries, environment = compared.entries_of(runs), compared.differing(runs, compared.ENVIRONMENT)
@@ -136,7 +138,8 @@ def comparison_page(runs: Sequence[EvaluatedRun]) -> Page:
         sections.append(Section("Differences", DIFFERENCES, compared.differences(entries, kinds)))
     if len(entries) <= compared.MOST_CURVES:
         figure = svg(compared.curves(entries, kinds))
-        sections.append(Section("Learning curves together", figure=figure, caption=TOGETHER))
+        key = compared.key(entries)
+        sections.append(Section("Learning curves together", figure=figure, caption=TOGETHER, key=key))
     else:
         most = compared.MOST_CURVES
         sections.append(Section(text=f"Learning curves of more than {most} settings are not drawn in one picture."))
