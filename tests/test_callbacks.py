@@ -172,6 +172,7 @@ def test_nothing_stops_before_it_was_trained():
     stop = vgcrl.stop_when("lgr_s", at_most=5)
     assert stop({"step": 0, "mean": {"lgr_s": 1.0}}) is False
     assert stop({"step": 10, "mean": {"lgr_s": 1.0}}) is True
+    assert stop({"step": 10, "mean": {}}) is False, "an evaluation of an older version"
 
 
 def test_a_metric_that_an_environment_has_not_is_refused(tmp_path, capsys):

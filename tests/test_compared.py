@@ -9,6 +9,7 @@ from matplotlib import rc_context
 from matplotlib.colors import to_hex
 
 from vgcrl.cli import main
+from vgcrl.measure.places import PLACES
 from vgcrl.measure.statistics import interval
 from vgcrl.objective.goals import cube
 from vgcrl.show import compared
@@ -134,6 +135,42 @@ def test_names_are_any_text(trained, tmp_path):
     text = page.read_text()
     for shown in ("$x^{$", "&lt;b&gt;&amp;", "_x", r"bad\udcff"):
         assert f"</b> {shown}</div>" in text
+
+
+def test_numbers_that_older_lines_lack_are_not_drawn(trained):
+    run = read_run(trained)
+    lines = [line | {part: without_places(line[part]) for part in ("mean", "ci95")} for line in run.lines]
+    old = run._replace(lines=[line | {"seeds": list(map(without_places, line["seeds"]))} for line in lines])
+    newer = run._replace(lines=[*old.lines[:-1], with_coverage(run.lines[-1])])
+    (_, after) = entries = compared.entries_of([old, newer])
+    assert [kind.metric for kind in after.kinds()][-1] == "coverage"
+    kinds = compared.kinds_of(entries)
+    assert compared.reached(entries, kinds).rows[0][len(kinds)] == "–"
+    (*_, axis) = compared.curves(entries, kinds).axes
+    assert np.isfinite(axis.lines[0].get_ydata()).sum() == 1
+
+
+def without_places(numbers):
+    return {name: x for name, x in numbers.items() if name not in PLACES}
+
+
+def with_coverage(line):
+    seeds = [row | {"coverage": 3.0} for row in line["seeds"]]
+    return line | {"seeds": seeds, "mean": line["mean"] | {"coverage": 3.0}, "ci95": line["ci95"] | {"coverage": None}}
+
+
+def test_a_run_that_diverged_is_drawn_until_then(trained):
+    run = read_run(trained)
+    last = run.lines[-1]
+    lost = [row | {"F": None, "lgr_z": None, "lgr_s": None} for row in last["seeds"]]
+    none = {name: None for name in last["mean"]}
+    diverged = run._replace(lines=[*run.lines[:-1], last | {"seeds": lost, "mean": none, "ci95": none}])
+    entries = compared.entries_of([run, diverged])
+    kinds = compared.kinds_of(entries)
+    assert [kind.metric for kind in entries[1].kinds()] == [kind.metric for kind in kinds]
+    assert set(compared.reached(entries, kinds).rows[1][1 : 1 + len(kinds)]) == {"–"}
+    drawn = compared.curves(entries, kinds).axes[0].lines[1].get_ydata()
+    assert list(np.isfinite(drawn)) == [True] * (len(drawn) - 1) + [False]
 
 
 def test_a_page_made_in_python_has_its_own_style(trained):

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,7 +55,7 @@ class Kind(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A setting of a run folder."""
+    """A setting of a run folder; `known` has what was measured of the run."""
 
     name: str
     program: Program
@@ -66,16 +65,16 @@ class Entry(NamedTuple):
 
     def values(self, metric: str) -> np.ndarray:
         """Returns the numbers of the seeds at the last evaluation; NaN where a seed has none."""
-        (last,) = over_time(self.lines[-1:], itemgetter(metric))
+        (last,) = over_time(self.lines[-1:], lambda row: row.get(metric, np.nan))
         return np.split(last, len(self.program.config.settings))[self.setting]
 
-    def summary(self, line: dict[str, Any]) -> dict[str, Any]:
-        """Returns means and intervals of an evaluation."""
-        return line.get("settings", [line])[self.setting]
+    def summary(self, line: dict[str, Any], metric: str) -> tuple[float | None, list[float] | None]:
+        """Returns mean and interval at an evaluation; None where it has none, as those of older versions."""
+        one = line.get("settings", [line])[self.setting]
+        return one["mean"].get(metric), one["ci95"].get(metric)
 
     def kinds(self) -> list[Kind]:
-        found = [name for name in self.known if np.isfinite(self.values(name)).any()]
-        return [Kind(name, self.known[name].label, self.known[name].higher) for name in found]
+        return [Kind(name, scale.label, scale.higher) for name, scale in self.known.items()]
 
     def scale(self, kind: Kind) -> Scale | None:
         return self.known[kind.metric] if kind in self.kinds() else None
@@ -94,7 +93,8 @@ def names_of(folders: Sequence[Path]) -> list[str]:
 def entries_of(runs: Sequence[EvaluatedRun]) -> list[Entry]:
     found = []
     for name, run in zip(names_of([run.folder for run in runs]), runs, strict=True):
-        known = scales(run.program)
+        rows = [row for line in run.lines for row in line["seeds"]]
+        known = {k: x for k, x in scales(run.program).items() if any(row.get(k) is not None for row in rows)}
         for i, setting in enumerate(run.program.config.setting_names):
             found.append(Entry(", ".join(filter(None, (name, setting))), run.program, run.lines, i, known))
     return found
@@ -129,8 +129,7 @@ def reached(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
     """Returns a row for each entry with its last evaluation."""
 
     def cell(entry: Entry, kind: Kind) -> str:
-        one = entry.summary(entry.lines[-1])
-        return with_interval(one["mean"][kind.metric], one["ci95"][kind.metric]) if entry.scale(kind) else "–"
+        return with_interval(*entry.summary(entry.lines[-1], kind.metric)) if entry.scale(kind) else "–"
 
     def row(entry: Entry) -> list[str]:
         last = entry.lines[-1]
@@ -201,8 +200,8 @@ def key(entries: Sequence[Entry]) -> list[tuple[str, str]]:
 
 
 def draw_curve(axis: Any, entry: Entry, metric: str, colour: str) -> None:
-    steps, each = [line["step"] for line in entry.lines], [entry.summary(line) for line in entry.lines]
-    mean = np.array([one["mean"][metric] for one in each], float)
-    low, high = np.array([one["ci95"][metric] or (None, None) for one in each], float).T
-    axis.plot(steps, mean, "-" if len(steps) > 1 else ".", color=colour, label=entry.name)
+    steps, each = [line["step"] for line in entry.lines], [entry.summary(line, metric) for line in entry.lines]
+    mean = np.array([mean for mean, _ in each], float)
+    low, high = np.array([ci or (None, None) for _, ci in each], float).T
+    axis.plot(steps, mean, "-" if len(steps) > 1 else ".", color=colour)
     axis.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)

@@ -27,7 +27,7 @@ class Bound(NamedTuple):
 
     def __call__(self, record: dict[str, Any]) -> bool:
         mean = record["mean"]
-        value = mean[self.metric]
+        value = mean.get(self.metric)  # evaluations of older versions have fewer metrics
         if value is None and not record["step"]:
             known = ", ".join(name for name, x in mean.items() if x is not None)
             raise Broken(f"--stop-when {self.metric!r}: this environment does not tell it; valid: {known}")
