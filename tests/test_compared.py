@@ -23,7 +23,7 @@ STATES = Scale("LGR(z)", "error", False, 0.75, 0.0)
 SHARE, ERROR = Kind("lgr_z", "LGR(z)", True), Kind("lgr_z", "LGR(z)", False)
 
 
-SEVEN = cube(7)
+SEVEN, EIGHT = cube(7), cube(8)
 
 
 def entry(name, scale, *evaluations, goals=SEVEN, setting=(), **options):
@@ -51,6 +51,9 @@ def test_a_difference_is_marked_where_its_interval_excludes_zero():
         entry("diverged", SKILLS, [None, 0.5, 0.5]),
         entry("other chance", MORE_SKILLS, [0.8, 0.8, 0.8]),
         entry("an error", STATES, [0.1, 0.1, 0.1]),
+        entry("other goals", SKILLS, [0.8, 0.8, 0.8], goals=EIGHT),
+        entry("other environment", SKILLS, [0.8, 0.8, 0.8], horizon=50),
+        entry("other projection", SKILLS, [0.8, 0.8, 0.8], setting={"projection_seed": 1}),
     ]
     table = compared.differences([first, *others], [SHARE, ERROR])
     assert table.columns == ["difference from first", "LGR(z)"], "the first has no error"
@@ -171,6 +174,33 @@ def test_a_run_that_diverged_is_drawn_until_then(trained):
     assert set(compared.reached(entries, kinds).rows[1][1 : 1 + len(kinds)]) == {"–"}
     drawn = compared.curves(entries, kinds).axes[0].lines[1].get_ydata()
     assert list(np.isfinite(drawn)) == [True] * (len(drawn) - 1) + [False]
+
+
+def test_what_is_measured_in_the_same_way_is_compared():
+    same = {"engine": "mjx", "physics": "exact", "alive_bonus": 1.0, "terminate": False}
+    first, other = entry("a", SKILLS, [0.5, 0.5]), entry("b", SKILLS, [0.5, 0.5], **same)
+    assert first.measured(SHARE) == other.measured(SHARE)
+    assert compared.environments_differ([first, other]) == []
+    faster = entry("c", SKILLS, [0.5, 0.5], **same | {"physics": "fast"})
+    assert faster.measured(SHARE) != first.measured(SHARE)
+    assert compared.environments_differ([first, other, faster]) == ["physics"]
+
+
+def test_numbers_about_other_targets_are_not_compared():
+    states = Scale("LGR(s)", "error", False, 1.5, 0.0)
+    kinds = [SHARE, Kind("lgr_s", "LGR(s)", False)]
+    few, many = (
+        entry("a", SKILLS, [0.5, 0.5], evaluate_episodes=n)._replace(known={"lgr_z": SKILLS, "lgr_s": states})
+        for n in (4, 8)
+    )
+    assert [few.measured(kind) == many.measured(kind) for kind in kinds] == [True, False]
+
+
+def test_options_that_differ_in_the_middle_are_told_whole():
+    long = ",".join(map(str, range(20)))
+    features = [long, long.replace(",5,", ",6,")]
+    runs = [SimpleNamespace(program=SimpleNamespace(config=SimpleNamespace(features=text))) for text in features]
+    assert compared.differing(runs, ["features"]) == {"features": features}
 
 
 def test_a_page_made_in_python_has_its_own_style(trained):

@@ -16,12 +16,13 @@ from vgcrl.show.scales import Scale, scales
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS, Table, with_interval
 from vgcrl.training import option_groups, trainer
-from vgcrl.training.fields import flag
+from vgcrl.training.fields import flag, spoken
 from vgcrl.training.logs import read_lines
 from vgcrl.training.program import Program, RunState
 
 MOST_CURVES = 10  # colours that can be told apart
-ENVIRONMENT = [name for name in option_groups.GROUPS["environment"] if name not in ("engine", "envs", "workers")]
+NOT_MEASURED = "engine", "envs", "workers", "alive_bonus"  # how it is run and trained in
+ENVIRONMENT = [name for name in option_groups.GROUPS["environment"] if name not in NOT_MEASURED]
 HEADS = ("steps", "seeds", "minutes")
 BETTER, WORSE = " ▲", " ▼"
 
@@ -79,6 +80,21 @@ class Entry(NamedTuple):
     def scale(self, kind: Kind) -> Scale | None:
         return self.known[kind.metric] if kind in self.kinds() else None
 
+    def environment(self) -> dict[str, Any]:
+        """Returns the options of the environment that it was measured in."""
+        config, usual = self.program.config, {"physics": "exact"}
+        values = {name: getattr(config, name) or usual.get(name) for name in ENVIRONMENT}
+        return {name: config.settings[self.setting].get(name, value) for name, value in values.items()}
+
+    def measured(self, kind: Kind) -> tuple | None:
+        """Returns what is the same for numbers that may be compared; None where there are none."""
+        scale, goals = self.scale(kind), self.program.goals
+        if scale is None:
+            return None
+        pursued = kind.metric in ("F", "lgr_z")  # other numbers are of targets, one for each episode, or of all paths
+        of = (goals.dim, goals.entropy) if pursued else self.program.config.evaluate_episodes
+        return self.environment(), scale.chance, scale.best, of
+
 
 def names_of(folders: Sequence[Path]) -> list[str]:
     """Returns the names of folders, with as much of their paths as tells them apart."""
@@ -106,10 +122,22 @@ def kinds_of(entries: Sequence[Entry]) -> list[Kind]:
     return sorted(every, key=lambda kind: (list(LABELS).index(kind.metric), kind.label, not kind.higher))
 
 
+def environments_differ(entries: Sequence[Entry]) -> list[str]:
+    """Returns the options of the environment in which entries differ."""
+    every = [entry.environment() for entry in entries]
+    return [name for name in ENVIRONMENT if len({each[name] for each in every}) > 1]
+
+
 def differing(runs: Sequence[EvaluatedRun], names: Sequence[str]) -> dict[str, list[str]]:
-    """Returns those of the options `names` that differ between runs, with the value of each run."""
-    every = {name: [option_groups.brief(getattr(run.program.config, name)) for run in runs] for name in names}
-    return {name: values for name, values in every.items() if len(set(values)) > 1}
+    """Returns those of the options `names` that differ between runs, with the value of each run: whole where that is
+    needed to tell them apart."""
+    found = {}
+    for name in names:
+        values = [getattr(run.program.config, name) for run in runs]
+        if len(set(values)) > 1:
+            briefly = [option_groups.brief(value) for value in values]
+            found[name] = briefly if len(set(briefly)) == len(set(values)) else list(map(spoken, values))
+    return found
 
 
 def options(runs: Sequence[EvaluatedRun]) -> Table | None:
@@ -158,12 +186,12 @@ def better(kind: Kind) -> str:
 
 
 def differences(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
-    """Returns by how much each entry differs from the first, where chance and best are the same."""
+    """Returns by how much each entry differs from the first, where they may be compared."""
     first, *others = entries
     kinds = [kind for kind in kinds if first.scale(kind)]
 
     def cell(entry: Entry, kind: Kind) -> str:
-        if entry.scale(kind) is None or shared_levels([first, entry], kind) is None:
+        if entry.measured(kind) != first.measured(kind):
             return "–"
         mean, ci = difference(entry.values(kind.metric), first.values(kind.metric))
         shown = mean is not None and ci is not None and not ci[0] <= 0 <= ci[1]

@@ -32,8 +32,10 @@ CURVES = (
 )
 
 DIFFERENCES = (
-    "Differences of means over seeds, with Welch's 95 % interval. ▲ better and ▼ worse: the interval is above or below "
-    "0. Not corrected for several comparisons: 1 in 20 of equal runs is marked by chance. –: other chance or best."
+    "Differences of means over seeds at the last evaluations, with Welch's 95 % interval. ▲ better and ▼ worse: the "
+    "interval is above or below 0. Not corrected for several comparisons: 1 in 20 of equal runs is marked by chance. "
+    "–: not known, or not comparable: another environment, other goals, chance or best; except for F and LGR(z) also "
+    "another number of evaluation episodes, which have other targets."
 )
 TOGETHER = "Means over seeds; shaded: 95 % intervals. Dashed: chance and best, where they are the same for all."
 
@@ -125,17 +127,15 @@ def run_page(run: EvaluatedRun, beside: Path | None = None) -> Page:
 @own_style()
 def comparison_page(runs: Sequence[EvaluatedRun]) -> Page:
     """Returns a page with several runs side by side."""
-    entries, environment = compared.entries_of(runs), compared.differing(runs, compared.ENVIRONMENT)
+    entries = compared.entries_of(runs)
     kinds = compared.kinds_of(entries)
     sections = [
         Section("What they reached", table=compared.reached(entries, kinds)),
         Section("Chance and best", table=compared.levels(entries, kinds)),
+        Section("Differences", DIFFERENCES, compared.differences(entries, kinds)),
     ]
-    if environment:
-        flags = ", ".join(map(flag, environment))
-        sections.append(Section(text=f"Environments differ in {flags}: whether runs differ is not judged."))
-    else:
-        sections.append(Section("Differences", DIFFERENCES, compared.differences(entries, kinds)))
+    if environment := compared.environments_differ(entries):
+        sections.append(Section(text=f"Environments differ in {', '.join(map(flag, environment))}."))
     if len(entries) <= compared.MOST_CURVES:
         figure = svg(compared.curves(entries, kinds))
         key = compared.key(entries)
