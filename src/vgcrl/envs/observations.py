@@ -55,7 +55,8 @@ def check_unmasked(what: str, given: Any) -> None:
     """Raises UsageError if an entry of what a user gave, at any depth, is masked: NumPy would drop the mask."""
     if np.ma.is_masked(given):
         raise UsageError(f"{what}: masked entries are no numbers; valid: numbers without a mask")
-    for part in given.values() if isinstance(given, dict) else given if isinstance(given, (list, tuple)) else ():
+    parts = given.values() if isinstance(given, dict) else given if isinstance(given, (list, tuple)) else ()
+    for part in () if {*map(type, parts)} <= {bool, int, float} else parts:  # which are many, and have no mask
         check_unmasked(what, part)
 
 
