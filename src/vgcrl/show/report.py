@@ -34,8 +34,8 @@ CURVES = (
 DIFFERENCES = (
     "Differences of means over seeds at the last evaluations, with Welch's 95 % interval. ▲ better and ▼ worse: the "
     "interval is above or below 0. Not corrected for several comparisons: 1 in 20 of equal runs is marked by chance. "
-    "–: not known, or not comparable: another environment, other goals, chance or best; except for F and LGR(z) also "
-    "another number of evaluation episodes, which have other targets."
+    "–: not known, or not comparable (another environment or other goals; but for F and LGR(z) also another "
+    "--evaluate-episodes, since each episode has a target of its own)."
 )
 TOGETHER = "Means over seeds; shaded: 95 % intervals. Dashed: chance and best, where they are the same for all."
 
