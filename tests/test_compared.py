@@ -56,7 +56,7 @@ def test_a_difference_is_marked_where_its_interval_excludes_zero():
         entry("other projection", SKILLS, [0.8, 0.8, 0.8], setting={"projection_seed": 1}),
     ]
     table = compared.differences([first, *others], [SHARE, ERROR])
-    assert table.columns == ["difference from first", "LGR(z)"], "the first has no error"
+    assert table.columns == ["difference from first", "LGR(z)\N{NO-BREAK SPACE}↑"], "the first has no error"
     found = {name: cell for name, cell in table.rows}
     assert found["more"] == "0.300 ± 0.023 ▲"
     assert found["less"] == "-0.400 ± 0.023 ▼"
@@ -75,7 +75,7 @@ def test_shares_and_errors_have_columns_of_their_own():
     kinds = compared.kinds_of(entries)
     assert kinds == [SHARE, ERROR]
     table = compared.reached(entries, kinds)
-    assert table.columns[1:3] == ["LGR(z), higher is better", "LGR(z), lower is better"]
+    assert table.columns[1:3] == ["LGR(z)\N{NO-BREAK SPACE}↑", "LGR(z)\N{NO-BREAK SPACE}↓"]
     assert [row[1:3] for row in table.rows] == [["0.600 ± 1.271", "–"], ["–", "0.200 ± 0.000"]]
     assert table.rows[0][3:] == ["0", "2", "1.0"]
     assert len(compared.curves(entries, kinds).axes) == 2

@@ -164,8 +164,8 @@ def reached(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
         facts = f"{last['step']:,}", str(entry.program.config.seeds), f"{last['wall'] / 60:.1f}"
         return [entry.name, *(cell(entry, kind) for kind in kinds), *facts]
 
-    heads = [f"{kind.label}, {better(kind)}" for kind in kinds]
-    return Table(["mean ± 95 % over seeds", *heads, *HEADS], [row(entry) for entry in entries])
+    first = "mean ± 95 % over seeds; ↑ higher, ↓ lower is better"
+    return Table([first, *map(head, kinds), *HEADS], [row(entry) for entry in entries])
 
 
 def levels(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
@@ -178,11 +178,12 @@ def levels(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
     rows = [["all", *map(cell, shared)]]
     if not all(shared):
         rows = [[entry.name, *(cell(entry.scale(kind)) for kind in kinds)] for entry in entries]
-    return Table(["from chance to best; ?: not known", *(kind.label for kind in kinds)], rows)
+    return Table(["from chance to best; ?: not known", *map(head, kinds)], rows)
 
 
-def better(kind: Kind) -> str:
-    return f"{'higher' if kind.higher else 'lower'} is better"
+def head(kind: Kind) -> str:
+    """Returns its label with an arrow that says which way is better."""
+    return f"{kind.label}\N{NO-BREAK SPACE}{'↑' if kind.higher else '↓'}"
 
 
 def differences(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
@@ -199,7 +200,7 @@ def differences(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
         return with_interval(mean, ci) + sign
 
     rows = [[entry.name, *(cell(entry, kind) for kind in kinds)] for entry in others]
-    return Table([f"difference from {first.name}", *(kind.label for kind in kinds)], rows)
+    return Table([f"difference from {first.name}", *map(head, kinds)], rows)
 
 
 def curves(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Figure:
@@ -215,7 +216,7 @@ def curves(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Figure:
         if scale:
             draw_scale(axis, scale)
         mark_steps(axis)
-        axis.set(title=f"{kind.label}, {better(kind)}", xlabel="environment steps")
+        axis.set(title=head(kind), xlabel="environment steps")
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(kinds) :]:
         axis.remove()
