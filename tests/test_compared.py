@@ -21,8 +21,6 @@ SKILLS = Scale("LGR(z)", "share", True, 0.1, 1.0)
 MORE_SKILLS = SKILLS._replace(chance=0.05)
 STATES = Scale("LGR(z)", "error", False, 0.75, 0.0)
 SHARE, ERROR = Kind("lgr_z", "LGR(z)", True), Kind("lgr_z", "LGR(z)", False)
-
-
 SEVEN, EIGHT = cube(7), cube(8)
 
 
@@ -74,7 +72,7 @@ def test_shares_and_errors_have_columns_of_their_own():
     entries = [entry("skills", SKILLS, [0.5, 0.7]), entry("states", STATES, [0.2, 0.2])]
     kinds = compared.kinds_of(entries)
     assert kinds == [SHARE, ERROR]
-    table = compared.reached(entries, kinds)
+    table = compared.last_evaluations(entries, kinds)
     assert table.columns[1:3] == ["LGR(z)\N{NO-BREAK SPACE}↑", "LGR(z)\N{NO-BREAK SPACE}↓"]
     assert [row[1:3] for row in table.rows] == [["0.600 ± 1.271", "–"], ["–", "0.200 ± 0.000"]]
     assert table.rows[0][3:] == ["0", "2", "1.0"]
@@ -148,7 +146,7 @@ def test_numbers_that_older_lines_lack_are_not_drawn(trained):
     (_, after) = entries = compared.entries_of([old, newer])
     assert [kind.metric for kind in after.kinds()][-1] == "coverage"
     kinds = compared.kinds_of(entries)
-    assert compared.reached(entries, kinds).rows[0][len(kinds)] == "–"
+    assert compared.last_evaluations(entries, kinds).rows[0][len(kinds)] == "–"
     (*_, axis) = compared.curves(entries, kinds).axes
     assert np.isfinite(axis.lines[0].get_ydata()).sum() == 1
 
@@ -171,7 +169,7 @@ def test_a_run_that_diverged_is_drawn_until_then(trained):
     entries = compared.entries_of([run, diverged])
     kinds = compared.kinds_of(entries)
     assert [kind.metric for kind in entries[1].kinds()] == [kind.metric for kind in kinds]
-    assert set(compared.reached(entries, kinds).rows[1][1 : 1 + len(kinds)]) == {"–"}
+    assert set(compared.last_evaluations(entries, kinds).rows[1][1 : 1 + len(kinds)]) == {"–"}
     drawn = compared.curves(entries, kinds).axes[0].lines[1].get_ydata()
     assert list(np.isfinite(drawn)) == [True] * (len(drawn) - 1) + [False]
 

@@ -24,7 +24,6 @@ MOST_CURVES = 10  # colours that can be told apart
 NOT_MEASURED = "engine", "envs", "workers", "alive_bonus"  # how it is run and trained in
 ENVIRONMENT = [name for name in option_groups.GROUPS["environment"] if name not in NOT_MEASURED]
 HEADS = ("steps", "seeds", "minutes")
-BETTER, WORSE = " ▲", " ▼"
 
 
 class EvaluatedRun(NamedTuple):
@@ -153,7 +152,7 @@ def shared_levels(entries: Sequence[Entry], kind: Kind) -> Scale | None:
     return found[0] if len({(scale.chance, scale.best) for scale in found}) == 1 else None
 
 
-def reached(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
+def last_evaluations(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
     """Returns a row for each entry with its last evaluation."""
 
     def cell(entry: Entry, kind: Kind) -> str:
@@ -195,9 +194,9 @@ def differences(entries: Sequence[Entry], kinds: Sequence[Kind]) -> Table:
         if entry.measured(kind) != first.measured(kind):
             return "–"
         mean, ci = difference(entry.values(kind.metric), first.values(kind.metric))
-        shown = mean is not None and ci is not None and not ci[0] <= 0 <= ci[1]
-        sign = "" if not shown else BETTER if (mean > 0) == kind.higher else WORSE
-        return with_interval(mean, ci) + sign
+        if ci is None or ci[0] <= 0 <= ci[1]:
+            return with_interval(mean, ci)
+        return with_interval(mean, ci) + (" ▲" if (ci[0] > 0) == kind.higher else " ▼")
 
     rows = [[entry.name, *(cell(entry, kind) for kind in kinds)] for entry in others]
     return Table([f"difference from {first.name}", *map(head, kinds)], rows)

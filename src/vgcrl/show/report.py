@@ -130,7 +130,7 @@ def comparison_page(runs: Sequence[EvaluatedRun]) -> Page:
     entries = compared.entries_of(runs)
     kinds = compared.kinds_of(entries)
     sections = [
-        Section("What they reached", table=compared.reached(entries, kinds)),
+        Section("What they reached", table=compared.last_evaluations(entries, kinds)),
         Section("Chance and best", table=compared.levels(entries, kinds)),
         Section("Differences", DIFFERENCES, compared.differences(entries, kinds)),
     ]
