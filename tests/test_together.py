@@ -24,11 +24,19 @@ from vgcrl.training.resolve import resolve
 
 TOOLS = Path(__file__).parents[1] / "tools"
 SIDE_BY_SIDE = TOOLS / "side_by_side.py"
-spec = importlib.util.spec_from_file_location("train_together", TOOLS / "train_together.py")
-assert spec
-assert spec.loader
-together = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(together)
+
+
+def tool(name: str):
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+together, join_seeds = tool("train_together"), tool("join_seeds")
+CELL = TOOLS.parent / "results" / "discrete" / "cells" / "Humanoid-G200.json"  # five seeds
 
 SMALL = {
     "steps": 160,
@@ -65,7 +73,7 @@ def test_programs_learn_in_one_call_where_categories_are_not_far_apart():
 @pytest.fixture(scope="module")
 def padded():
     """Two numbers of categories in one call, and what they are after 30 iterations."""
-    both = together.Together([config("diayn", k) for k in (3, 5)])
+    both = together.Together([config("diayn", 3, seed=4), config("diayn", 5)])
     return both, both.advance(both.init(), 0, 30)
 
 
@@ -245,3 +253,62 @@ def side_by_side(out, *groups):
     script.with_name("train_together.py").write_text(STUB)
     words = [sys.executable, script, out, *groups, "--", "--steps", "10"]
     return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+
+def test_seeds_of_a_program_are_asked_for_by_the_first_and_the_last():
+    assert together.name_and_seeds("Ant-G5-gmm") == ("Ant-G5-gmm", {})
+    assert together.name_and_seeds("Ant-G5-gmm:3-4") == ("Ant-G5-gmm", {"seed": 3, "seeds": 2})
+
+
+def seeds_of(cell, first: int, count: int):
+    """What would have been measured with these of its seeds."""
+    some = lambda table: [row[first : first + count] for row in table]  # noqa: E731
+    curves = {k: v if k == "step" else list(map(some, v)) for k, v in cell["curves"].items()}
+    return cell | {
+        "config": cell["config"] | {"seed": first, "seeds": count},
+        "seeds": cell["seeds"][first : first + count],
+        "runs": len(cell["settings"]) * count,
+        "final": {k: some(v) for k, v in cell["final"].items()},
+        "curves": curves,
+        "wall_seconds": cell["wall_seconds"] / 2,
+    }
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """A file and its filmstrips as of three and of two seeds."""
+    cell, paths = json.loads(CELL.read_text()), []
+    for folder, first, count in (("a", 0, 3), ("b", 3, 2)):
+        (tmp_path / folder).mkdir()
+        paths.append(tmp_path / folder / CELL.name)
+        paths[-1].write_text(json.dumps(seeds_of(cell, first, count)))
+        for strip in ("best", "worst"):
+            paths[-1].with_suffix(f".{strip}.png").write_text(folder)
+    return cell, paths
+
+
+def test_seeds_measured_later_are_joined_as_if_measured_at_once(parts):
+    cell, paths = parts
+    join_seeds.main(paths)
+    found = json.loads(paths[0].read_text())
+    named = ("remark", "minutes_per_row")
+    assert {k: v for k, v in found.items() if k not in named} == {k: v for k, v in cell.items() if k not in named}
+    for strip, (_, seed) in cell["strips"].items():
+        assert paths[0].with_suffix(f".{strip}.png").read_text() == ("a" if seed < 3 else "b")
+
+
+def test_curves_that_are_joined_have_the_steps_of_both(parts):
+    cell, paths = parts
+    second = json.loads(paths[1].read_text())
+    second["curves"] = {k: v[1:] for k, v in second["curves"].items()}
+    found = join_seeds.joined(json.loads(paths[0].read_text()), second)
+    assert found["curves"] == {k: v[1:] for k, v in cell["curves"].items()}
+
+
+def test_files_that_differ_in_more_than_seeds_are_not_joined(parts):
+    _, paths = parts
+    first, second = (json.loads(path.read_text()) for path in paths)
+    with pytest.raises(SystemExit, match="do not follow"):
+        join_seeds.joined(second, first)
+    with pytest.raises(SystemExit, match=r"differ in config: discount, steps$"):
+        join_seeds.joined(first, second | {"steps": 5, "config": second["config"] | {"discount": 0.5}})

@@ -9,12 +9,14 @@ are not far apart also learn in one call: all have the categories of the largest
 each as it comes (`--wait SECONDS`, `--beside PROCESS`), what Warp has trained without a GPU, and writes the run as
 training alone does. tools/side_by_side.py runs several groups of programs so.
 `vgcrl reproduce EXPERIMENT --program NAME --out OUT`, with the same options, then measures it as it measures any other.
+NAME:3-4 trains seeds 3 and 4 of a program; tools/join_seeds.py adds them to the file of those measured before.
 There are no checkpoints: Ctrl-C or SIGTERM saves the policies as those of runs of so many steps, which do not go on.
 """
 
 import argparse
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -52,7 +54,7 @@ from vgcrl.training.summary import hardware, summarise, versions
 
 GRIDS = {"discrete": discrete.GRID, "continuous": continuous.GRID}
 NEVER = -1e9  # the logit of a category that is not used: its probability is 0, and so is every gradient
-VARIES = ("method", "goal_dim", "posterior", *KNOBS)  # between programs trained together
+VARIES = ("method", "goal_dim", "posterior", "seed", "seeds", *KNOBS)  # between programs trained together
 WIDER = 5  # times as many categories as it uses a run may be given, so that not too much is computed for nothing
 ITERATIONS, SECONDS = 100, 20  # of one call, and between two lines of progress
 
@@ -332,6 +334,12 @@ def wait_for_policies(runs: Path, wait: float, beside: Sequence[int], say: Calla
             time.sleep(1)
 
 
+def name_and_seeds(asked: str) -> tuple[str, dict[str, int]]:
+    """The options of the seeds asked for; none where all are trained."""
+    name, first, last = re.fullmatch(r"(.*?)(?::(\d+)-(\d+))?", asked).groups()
+    return name, {} if first is None else {"seed": int(first), "seeds": int(last) - int(first) + 1}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -343,7 +351,7 @@ def main() -> None:
             one.add_argument("--wait", type=float, default=0, help="seconds without a new policy after which it ends")
             one.add_argument("--beside", type=int, nargs="+", default=(), help="processes that it waits for first")
             continue
-        one.add_argument("programs", help="separated by commas, of one body")
+        one.add_argument("programs", help="separated by commas, of one body; NAME:FIRST-LAST: these seeds of one")
         one.add_argument("--engine", default="warp")
         for name in ("--steps", "--seeds", "--envs", "--looks"):
             one.add_argument(name, type=int)
@@ -356,12 +364,12 @@ def main() -> None:
     if command == "examine":
         wait_for_policies(runs, given["wait"], given["beside"], say)
         return
-    names = given.pop("programs").split(",")
+    asked = dict(name_and_seeds(each) for each in given.pop("programs").split(","))
     try:
         jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
-        for name in (name for name in names if name not in jobs):
+        for name in (name for name in asked if name not in jobs):
             parser.error(f"no program {name} in {experiment}; valid: {', '.join(jobs)}")
-        train({resolve(jobs[name].options): runs / name for name in names}, say)
+        train({resolve(jobs[name].options | seeds): runs / name for name, seeds in asked.items()}, say)
     except UsageError as error:
         parser.error(str(error))
 
