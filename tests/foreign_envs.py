@@ -1,5 +1,6 @@
 """Gymnasium environments with known answers, found as `foreign_envs:Echo-v0`."""
 
+import ctypes
 import os
 import time
 
@@ -88,6 +89,7 @@ class Table(gymnasium.Env):
 
     def __init__(self):
         print("welcome")
+        ctypes.CDLL(None).printf(b"welcome from C\n")
 
     def reset(self, *, seed=None, options=None):
         return np.zeros((2, 3), np.float32), {}

@@ -67,6 +67,12 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         policy.act(np.zeros(4), goal_state=np.zeros(2))
     with pytest.raises(ValueError, match="goal_state has a number that is not finite"):
         policy.act(np.zeros(4), goal_state=np.full(4, np.nan))
+    for wrong in (np.zeros(4, complex), ["0"] * 4, np.zeros(4, "M8[D]"), {0, 1}, [0, None, 0, 0]):
+        with pytest.raises(ValueError, match=r"obs has dtype .*; valid: numbers"):
+            policy.act(wrong, z=[0.0, 0.0])
+    with pytest.raises(ValueError, match="obs is no array"):
+        policy.act([[0], [0, 0]], z=[0.0, 0.0])
+    assert np.isfinite(policy.act(jnp.zeros(4, jnp.bfloat16), z=[0.0, 0.0])).all()
     with pytest.raises(ValueError, match="finite"):
         policy.act(np.zeros(4), z=[np.nan, 0.0])
     with pytest.raises(ValueError, match=r"z is 0\.5; valid: a goal of 2 numbers"):

@@ -418,6 +418,16 @@ def test_lines_of_old_have_no_digest(run):
     assert len(read_lines(path)) == 3
 
 
+def test_a_line_of_an_older_version_without_what_reports_need_is_noticed(run):
+    path = run / "metrics.jsonl"
+    line = json.loads(path.read_text().splitlines()[0])
+    line["seeds"][0]["train"].pop("F")
+    line.pop("digest")
+    path.write_text(json.dumps(line) + "\n")
+    with pytest.raises(UsageError, match=r"metrics.jsonl is damaged"):
+        read_lines(path)
+
+
 @pytest.mark.parametrize("line", [200_000 * "[", '{"step": 1e999}', "0" * 5000])
 def test_a_line_that_is_none_is_one_line(line, run):
     (run / "metrics.jsonl").write_text(line + "\n")

@@ -9,7 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import matplotlib
@@ -621,3 +623,26 @@ def test_interrupted_while_it_is_being_imported():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert done.returncode in (-signal.SIGINT, 130)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_backend_of_a_notebook_is_not_needed():
+    """A notebook tells its programs of one that only its own Python has."""
+    words = [sys.executable, "-m", "vgcrl", "list", "experiments"]
+    env = os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_damaged_programs_are_removed_from_the_cache(jax_as_it_was, monkeypatch, tmp_path):
+    """JAX writes over none, and would warn of it at every run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    monkeypatch.setattr(warnings, "showwarning", show := Mock())
+    assert main(["list", "methods"]) == 0
+    for name in ("jit_f-12-cache", "jit_f-12-atime", "jit_f2-12-cache"):
+        (tmp_path / "vgcrl" / name).touch()
+    warnings.warn("Error reading persistent compilation cache entry for 'jit_f': Error -5", stacklevel=1)
+    show.assert_not_called()
+    warnings.warn("something else", stacklevel=1)
+    assert [path.name for path in (tmp_path / "vgcrl").iterdir()] == ["jit_f2-12-cache"]
+    assert str(show.call_args.args[0]) == "something else"

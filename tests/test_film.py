@@ -106,6 +106,7 @@ def test_a_body_is_drawn_without_opengl_and_moves(body, tmp_path, monkeypatch):
     assert "drawn flat" in said[0]
 
 
+@pytest.mark.filterwarnings("error")
 def test_an_mp4_is_a_film(body, tmp_path, monkeypatch):
     pytest.importorskip("imageio_ffmpeg")
     monkeypatch.setattr(gl, "choose_gl", lambda: False)

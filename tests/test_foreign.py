@@ -1,20 +1,24 @@
 """Gymnasium environments as `Worlds`, against environments whose answers are known and against Gymnasium itself."""
 
 import builtins
+import ctypes
 import json
 import math
 import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import vgcrl
+from foreign_envs import Whole
 from tiny import TINY, flags
 from untrained import untrained
 from vgcrl.cli import main
@@ -481,17 +485,19 @@ def test_a_time_step_that_cannot_be_told():
 SMALL = {"steps": 32, "envs": 2, "horizon": 6, "seeds": 1}
 
 
-def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path, capsys):
+def test_a_policy_speaks_the_shapes_of_its_environment(tmp_path, capfd):
     """And what the environment prints is not in the answer of a command."""
     import gymnasium
 
     name = "foreign_envs:Table-v0"
     out = untrained(tmp_path / "run", "diayn", env=name)
-    capsys.readouterr()
+    ctypes.CDLL(None).fflush(None)
+    capfd.readouterr()
     assert main(["evaluate", str(out), "--episodes", "4", "--json"]) == 0
-    said = capsys.readouterr()
+    said = capfd.readouterr()
     assert "F" in json.loads(said.out)["mean"]
-    assert "welcome" in said.err
+    assert "welcome\n" in said.err
+    assert "welcome from C" in said.err
     policy, env = vgcrl.load(out), gymnasium.make(name)
     obs, _ = env.reset(seed=0)
     assert env.action_space.contains(policy.act(obs, goal_state=obs))
@@ -674,3 +680,39 @@ def test_a_step_takes_as_long_as_the_environment_draws(metadata, seconds):
     env = gymnasium.make("MountainCarContinuous-v0").unwrapped
     env.metadata = metadata
     assert gymnasium_engine.describe(env, 5).seconds == seconds
+
+
+def test_what_a_worker_prints_is_not_in_the_answer_of_a_command(tmp_path, capfd):
+    out = untrained(tmp_path / "run", "diayn", env="foreign_envs:Table-v0", workers=1)
+    capfd.readouterr()
+    assert main(["evaluate", str(out), "--episodes", "4", "--json"]) == 0
+    said = capfd.readouterr()
+    assert "F" in json.loads(said.out)["mean"]
+    assert "welcome\n" in said.err
+
+
+@pytest.mark.parametrize("action", [4, np.array([4]), 4.0])
+def test_lgr_gives_an_environment_actions_as_it_has_them(action):
+    class Dial(Whole):
+        action_space = spaces.Discrete(2, start=3)
+
+        def step(self, action):
+            assert self.action_space.contains(action)
+            return np.full((2, 2), action, np.uint8), 0.0, False, False, {}
+
+    score = partial(vgcrl.lgr, embed=lambda s: s, env=Dial(), targets=np.full((1, 2, 2), 4), max_steps=1)
+    assert score(lambda obs, z: action) == 0
+    for wrong in (2, 5, 3.5, np.nan, [3, 4]):
+        with pytest.raises(vgcrl.UsageError, match="valid: a whole number from 3 to 4"):
+            score(lambda obs, z, wrong=wrong: wrong)
+
+
+def test_lgr_gives_a_single_number_the_shape_of_the_action():
+    class Line(Whole):
+        action_space = spaces.Box(-1, 1, (1,))
+
+        def step(self, action):
+            assert action.shape == (1,)
+            return np.zeros((2, 2), np.uint8), 0.0, False, False, {}
+
+    assert vgcrl.lgr(lambda obs, z: 0.5, lambda s: s, Line(), np.zeros((1, 2, 2)), max_steps=1) == 0

@@ -21,7 +21,7 @@ from vgcrl.training.run_logs import series
 pytestmark = pytest.mark.usefixtures("unrendered")
 
 NUMBERS = {"F": 1.0, "log_q": None, "lgr_z": 0, "lgr_s": 0.5}
-ROW = NUMBERS | {"seed": 0, "train": {}, "posterior": {}}
+ROW = NUMBERS | {"seed": 0, "train": {"F": 0.0}, "posterior": {}}
 REST = {"seeds": [ROW], "mean": NUMBERS, "ci95": dict.fromkeys(NUMBERS)}
 
 

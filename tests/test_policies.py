@@ -42,7 +42,7 @@ def test_the_list_names_all_of_them(capsys):
 def test_the_best_seed_of_a_run_becomes_a_policy(tmp_path, monkeypatch):
     run = untrained(tmp_path / "run", "diayn")
     numbers = dict.fromkeys(("F", "log_q", "lgr_z", "lgr_s"), 0.5)
-    rows = [{"seed": i, **numbers, "F": f, "train": {}, "posterior": {}} for i, f in ((0, 0.5), (1, 1.5))]
+    rows = [{"seed": i, **numbers, "F": f, "train": {"F": 0.0}, "posterior": {}} for i, f in ((0, 0.5), (1, 1.5))]
     record = {"step": 640, "mean": numbers, "ci95": dict.fromkeys(numbers), "seeds": rows}
     append_line(run / "metrics.jsonl", record)
     told = {"seeds": [{"F": 1.75, "lgr_z": 0.75, "success": None}]}

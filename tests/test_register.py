@@ -80,7 +80,7 @@ def test_names_belong_to_their_module():
     one_line(lambda: vgcrl.register_method("gcrl", METHODS["gcrl"]), "method 'gcrl' is already registered")
     one_line(lambda: vgcrl.register_env("Ant", Ship), "env 'Ant' is already registered")
     one_line(lambda: vgcrl.register_posterior("gmm", Ship), "posterior 'gmm' is already registered")
-    for wrong in ("", "a b", "a:b", "a/b"):
+    for wrong in ("", "a b", "a:b", "a/b", "a,b", "-a", "..", "a\0"):
         one_line(lambda wrong=wrong: vgcrl.register_env(wrong, Ship), "cannot be registered")
     one_line(lambda: vgcrl.register_method("other", Ship), "valid: a vgcrl.objective.methods.Method")
     one_line(lambda: vgcrl.register_posterior("other", 3), "valid: a function")

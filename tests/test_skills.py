@@ -44,7 +44,7 @@ def test_factors_are_judged_by_what_each_seed_covers(tmp_path):
         found[name] = tmp_path / name
         found[name].mkdir()
         run_folder.write_config(found[name], resolve(options))
-        names, about = {*factors.COLUMNS, "log_q", "lgr_s"}, {"train": {}, "posterior": {}}
+        names, about = {*factors.COLUMNS, "log_q", "lgr_s"}, {"train": {"F": 0.0}, "posterior": {}}
         per_seed = enumerate(covers.get(name, (1, 2, 3)))
         rows = [dict.fromkeys(names, 0.0) | {"coverage": x, "seed": i, **about} for i, x in per_seed]
         each = {k: [row[k] for row in rows] for k in names}

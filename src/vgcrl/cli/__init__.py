@@ -1,14 +1,17 @@
 """The command line. Bad input is one line on stderr and exit code 2, before anything is written."""
 
 import argparse
+import glob
 import io
 import logging
 import os
 import re
 import sys
 import traceback
-from collections.abc import Generator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters
     words = sys.argv[1:] if arguments is None else arguments
+    if "matplotlib" not in sys.modules:
+        os.environ["MPLBACKEND"] = "agg"  # figures go to files; a notebook names a backend that may not be installed
     try:
         args = _parsed(words)
         _check_folder()
@@ -163,7 +168,8 @@ def _check_devices() -> None:
 def _set_up_jax() -> None:
     """Sets JAX to single precision, whatever else it is told, and keeps compiled programs between runs.
 
-    They are kept in $JAX_COMPILATION_CACHE_DIR or the user's cache folder, where that can be written.
+    They are kept in $JAX_COMPILATION_CACHE_DIR or the user's cache folder, where that can be written. In the latter
+    damaged ones are removed, since JAX writes over none.
     """
     import jax
 
@@ -174,6 +180,17 @@ def _set_up_jax() -> None:
             (base / "vgcrl").mkdir(parents=True, exist_ok=True)
             if os.access(base / "vgcrl", os.W_OK):
                 jax.config.update("jax_compilation_cache_dir", str(base / "vgcrl"))
+                warnings.showwarning = partial(_remove_damaged, base / "vgcrl", warnings.showwarning)
+
+
+def _remove_damaged(cache: Path, show: Callable, message: Any, *where: Any, **more: Any) -> None:
+    """Shows a warning, or removes the program that JAX warns that it cannot read; it is compiled and written anew."""
+    of = re.match(r"Error reading persistent compilation cache entry for '([^']+)'", str(message))
+    if of is None:
+        show(message, *where, **more)
+        return
+    for entry in cache.glob(f"{glob.escape(of[1])}-*"):
+        entry.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """What each command does, from parsed arguments to an exit code."""
 
 import argparse
+import ctypes
 import os
 import shlex
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -50,6 +51,21 @@ def say(text: str) -> None:
 def drop(stream: TextIO) -> None:
     """Sends what is left of an output that cannot be written, and all that follows, to /dev/null."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _nothing_on_stdout() -> Generator[None]:
+    """Sends to stderr what an environment or a peer prints, also from C and from worker processes."""
+    if sys.stdout:  # it may have been closed
+        sys.stdout.flush()
+    with redirect_stdout(sys.stderr), ExitStack() as stack:
+        with suppress(OSError):  # one of both is closed
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, kept, 1)
+            stack.callback(ctypes.CDLL(None).fflush, None)  # what C has not written yet
+        yield
 
 
 def _finish(run: Any, enough: bool, film: bool) -> int:
@@ -143,7 +159,7 @@ def _evaluate(args: argparse.Namespace) -> int:
     from vgcrl.use.evaluate import evaluate_run
     from vgcrl.use.policies import folder_of
 
-    with redirect_stdout(sys.stderr):  # an environment may print
+    with _nothing_on_stdout():
         record = evaluate_run(folder_of(args.dir), args.episodes, args.targets, say, args.noise)
     if args.json:
         print(to_json(record))
@@ -332,7 +348,7 @@ def _bench(args: argparse.Namespace) -> int:
             raise UsageError(f"--plot {args.plot} cannot be drawn; valid: a .png or .svg where it can be written")
     from vgcrl.bench.speeds import bench
 
-    with redirect_stdout(sys.stderr):  # a peer may print
+    with _nothing_on_stdout():
         timed = bench(
             args.peer, args.env, args.engine, args.runs, args.goal_dim, args.envs, args.updates_per_step, args.seconds
         )

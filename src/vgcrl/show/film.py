@@ -3,6 +3,7 @@
 import io
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
 from pathlib import Path
@@ -221,7 +222,9 @@ def _mp4(images: Iterator[Image.Image], fps: float) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
         writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2, quality=8)
-        writer.send(None)
+        with warnings.catch_warnings():  # of threads at a fork, after which it runs another program at once
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            writer.send(None)
         for image in itertools.chain([first], images):
             writer.send(np.ascontiguousarray(np.asarray(image.crop((0, 0, *size)))))
         writer.close()

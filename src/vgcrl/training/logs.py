@@ -50,7 +50,7 @@ def _check_record(record: dict[str, Any], runs: int | None) -> None:
         if wrong:
             raise ValueError(f"{wrong[0]!r} is no number")
     for row in record["seeds"]:
-        row["seed"], row["train"].keys(), row["posterior"].keys()
+        row["seed"], row["train"]["F"], row["posterior"].keys()
     _check_numbers(record)
 
 

@@ -74,7 +74,7 @@ def from_arrays(file: Path, arrays: dict[str, np.ndarray], template: Any) -> Any
     ]
     if wrong:
         what = f"{file}: {wrong[0]} is not as this version and config.json have it"
-        raise UsageError(f"{what}; valid: a run of this version, with its files as they were written")
+        raise UsageError(f"{what}; valid: a run of this version, with its files and its environment as they were")
     return jax.tree.unflatten(jax.tree.structure(template), [leaf(k, v) for k, v in _named(template).items()])
 
 

@@ -14,6 +14,17 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.training.program import Program, RunState, check_sound, without
 
 
+def _numbers(name: str, x: Any) -> np.ndarray:
+    """Returns an array of what a user gave, or raises ValueError where it holds anything but numbers."""
+    try:
+        found = np.asarray(x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is no array: {error}") from None
+    if found.dtype.kind not in "biuf" and not jax.dtypes.issubdtype(found.dtype, np.floating):  # such as bfloat16
+        raise ValueError(f"{name} has dtype {found.dtype}; valid: numbers")
+    return found
+
+
 def _is_flat(x: Any, size: int) -> bool:
     try:
         return np.shape(x)[-1:] == (size,)
@@ -65,7 +76,7 @@ class Policy:
             what = f"{name} is no observation of {self.config.env}"
             raise ValueError(f"{what}; valid: as it gives them, or as gymnasium.spaces.flatten makes them of these")
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value = np.asarray(self._joined(given) if isinstance(given, dict) else given)
+            value = _numbers(name, self._joined(given) if isinstance(given, dict) else given)
             if self.spec.pixels and shape in (value.shape, value.shape[1:]):
                 value = to_numbers(value, shape)
             value = value.astype(np.float32)
@@ -98,7 +109,7 @@ class Policy:
             raise ValueError(f"{what}; valid: act(obs, goal_state=...), which finds the goal at every step")
         states = self._states("state", state)
         if states.ndim == 1:
-            return np.asarray(self.goals.show(self._embed(jnp.asarray(states))))
+            return np.array(self.goals.show(self._embed(jnp.asarray(states))))
         return np.stack([np.asarray(self.goals.show(self._embed(jnp.asarray(each)))) for each in states])
 
     def _goals(self, z: Any, count: int) -> jax.Array:

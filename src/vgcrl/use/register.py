@@ -5,6 +5,7 @@ A module registers them when it is imported: by `--import my_module`, in Python,
 goal space needs no name: the `goals` of a method return it.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -25,8 +26,9 @@ def _caller() -> str:
 
 def _claim(kind: str, name: str, taken: bool, module: str) -> None:
     """Reserve a name for a module; the same module may register it again."""
-    if not isinstance(name, str) or not name or any(x in name for x in "/\\: \n"):
-        raise UsageError(f"{kind} {name!r} cannot be registered; valid: a name without spaces, colons and slashes")
+    if not isinstance(name, str) or not name.isprintable() or not re.fullmatch(r"[^-./\\:,\s][^/\\:,\s]*", name):
+        valid = "a name without spaces, commas, colons and slashes, with no dash or dot at its beginning"
+        raise UsageError(f"{kind} {name!r} cannot be registered; valid: {valid}")
     if taken and modules.owner(kind, name) != module:
         raise UsageError(f"{kind} {name!r} is already registered; valid: another name")
     modules.claim(kind, name, module)

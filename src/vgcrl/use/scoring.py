@@ -128,13 +128,22 @@ def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
     if max_steps is None and not gymnasium_engine.is_limited(env):
         raise UsageError("this environment has no time limit: give max_steps")
 
-    asked = getattr(env.action_space, "shape", None)
+    space = env.action_space
+    asked = getattr(space, "shape", None)
+    whole = getattr(space, "n", None) if asked == () else None  # the number of discrete actions
 
     def checked(action: Any) -> Any:
         values = np.asarray(action, np.float64)
-        if not np.isfinite(values).all() or (asked is not None and values.size != math.prod(asked)):
-            raise UsageError(f"the policy gave the action {action}; valid: finite numbers of shape {asked}")
-        return action
+        valid = f"finite numbers of shape {asked}"
+        fits = np.isfinite(values).all() and (asked is None or values.size == math.prod(asked))
+        if whole is not None:
+            valid = f"a whole number from {space.start} to {space.start + whole - 1}"
+            fits = fits and values.item() in range(space.start, space.start + whole)
+        if not fits:
+            raise UsageError(f"the policy gave the action {action}; valid: {valid}")
+        if whole is not None:
+            return int(values.item())
+        return action if asked is None else np.reshape(action, asked)
 
     def episode(act: Callable, seed: int) -> Any:
         obs, _ = env.reset(seed=seed)
