@@ -59,11 +59,11 @@ def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:
         raise UsageError(f"{asked} {each[0]} is no goal of this {program.config.method} run; valid: {valid}")
     check_unmasked(what, each)
     try:
-        found = jnp.stack([goals.read(z) for z in each])
+        found = np.stack([goals.read(z) for z in each])  # jnp.stack would compile a program of as many inputs
     except ValueError as error:
         raise UsageError(f"{what}: {error}; valid: goals of this run") from None
-    _check_range(goals, np.asarray(found))
-    return found
+    _check_range(goals, found)
+    return jnp.asarray(found)
 
 
 def _check_range(goals: Any, given: np.ndarray) -> None:

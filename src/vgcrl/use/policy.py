@@ -121,7 +121,7 @@ class Policy:
             raise ValueError(f"z is {z!r}; valid: a goal of {self.goals.dim} numbers, or one for each observation")
         if len(z) != count:
             raise ValueError(f"{len(z)} goals for {count} observations; valid: one, or one for each")
-        return jnp.stack([self.goals.read(each) for each in z])
+        return jnp.asarray(np.stack([self.goals.read(each) for each in z]))  # jnp.stack compiles for each count
 
     def _targets(self, goal_state: Any, count: int) -> jax.Array:
         targets = self._states("goal_state", goal_state)
