@@ -123,32 +123,29 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
     return episode
 
 
+def _action(space: Any, given: Any) -> Any:
+    """Returns an action as the space has it: of its shape, or an int; raises UsageError where it is none."""
+    values, shape = np.asarray(given, np.float64), getattr(space, "shape", None)
+    if shape == () and hasattr(space, "n"):  # of discrete actions
+        if values.size == 1 and values.item() in range(space.start, space.start + space.n):
+            return int(values.item())
+        valid = f"a whole number from {space.start} to {space.start + space.n - 1}"
+    else:
+        if np.isfinite(values).all() and (shape is None or values.size == math.prod(shape)):
+            return given if shape is None else np.reshape(given, shape)
+        valid = f"finite numbers of shape {shape}"
+    raise UsageError(f"the policy gave the action {given}; valid: {valid}")
+
+
 def _gymnasium_episode(env: Any, max_steps: int | None) -> Callable:
     """Returns the function (act, seed) -> last observation of an episode in a Gymnasium environment."""
     if max_steps is None and not gymnasium_engine.is_limited(env):
         raise UsageError("this environment has no time limit: give max_steps")
 
-    space = env.action_space
-    asked = getattr(space, "shape", None)
-    whole = getattr(space, "n", None) if asked == () else None  # the number of discrete actions
-
-    def checked(action: Any) -> Any:
-        values = np.asarray(action, np.float64)
-        valid = f"finite numbers of shape {asked}"
-        fits = np.isfinite(values).all() and (asked is None or values.size == math.prod(asked))
-        if whole is not None:
-            valid = f"a whole number from {space.start} to {space.start + whole - 1}"
-            fits = fits and values.item() in range(space.start, space.start + whole)
-        if not fits:
-            raise UsageError(f"the policy gave the action {action}; valid: {valid}")
-        if whole is not None:
-            return int(values.item())
-        return action if asked is None else np.reshape(action, asked)
-
     def episode(act: Callable, seed: int) -> Any:
         obs, _ = env.reset(seed=seed)
         for _ in itertools.count() if max_steps is None else range(max_steps):
-            obs, _, terminated, truncated, _ = env.step(checked(act(obs)))
+            obs, _, terminated, truncated, _ = env.step(_action(env.action_space, act(obs)))
             if terminated or truncated:
                 break
         return obs
