@@ -312,3 +312,17 @@ def test_files_that_differ_in_more_than_seeds_are_not_joined(parts):
         join_seeds.joined(second, first)
     with pytest.raises(SystemExit, match=r"differ in config: discount, steps$"):
         join_seeds.joined(first, second | {"steps": 5, "config": second["config"] | {"discount": 0.5}})
+
+
+@pytest.mark.parametrize(
+    ("programs", "said"), [("Ant-G5-gmm:0-2,Ant-G5-gmm:3-4", "twice"), ("Ant-G5", "no program Ant-G5 in continuous")]
+)
+def test_programs_that_cannot_be_trained_are_refused_before_anything_is_written(
+    programs, said, monkeypatch, tmp_path, capsys
+):
+    words = ["train_together", "train", "continuous", programs, "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit, match="2"):
+        together.main()
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -364,7 +364,10 @@ def main() -> None:
     if command == "examine":
         wait_for_policies(runs, given["wait"], given["beside"], say)
         return
-    asked = dict(name_and_seeds(each) for each in given.pop("programs").split(","))
+    words = given.pop("programs").split(",")
+    asked = dict(map(name_and_seeds, words))
+    if len(asked) < len(words):
+        parser.error(f"a program is in {','.join(words)} twice, and has one folder; valid: each once")
     try:
         jobs = {job.name: job for job in grid.jobs(GRIDS[experiment], Request(**given))}
         for name in (name for name in asked if name not in jobs):
