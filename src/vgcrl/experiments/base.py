@@ -198,7 +198,7 @@ def programs_of(experiment: Experiment, ask: Request) -> dict[str, Options]:
 
 
 def done_before(experiment: Experiment, run: Path) -> bool:
-    return run_folder.is_finished(run) or (experiment.logs and logged(run))
+    return run_folder.is_finished(run) or (experiment.logs and run_folder.is_evaluated(run))
 
 
 def tasks(name: str, experiment: Experiment, ask: Request, folder: Path, say: Say) -> list[Task]:
@@ -219,7 +219,7 @@ def plan(experiment: Experiment, ask: Request, folder: Path) -> Table:
     for name, options in programs_of(experiment, ask).items():
         if ask.program in (None, name):
             run, config = folder / "runs" / name, resolve(options)
-            state = "done" if done_before(experiment, run) else "begun" if started(run) else "to do"
+            state = "done" if done_before(experiment, run) else "begun" if run_folder.is_started(run) else "to do"
             rows.append([name, str(config.runs), f"{config.steps:,}", state])
     return Table(["program", "runs", "steps of each", "state"], rows)
 
@@ -228,7 +228,7 @@ def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], pla
     """Returns the task that trains one run folder, or continues it."""
 
     def make() -> None:
-        say(f"{place}: {'continues' if started(run) else 'starts'}")
+        say(f"{place}: {'continues' if run_folder.is_started(run) else 'starts'}")
         if train(options, run).interrupted:
             raise KeyboardInterrupt
 
@@ -236,22 +236,9 @@ def run_task(name: str, options: Options, run: Path, words: tuple[str, ...], pla
     return Task(name, make, words, float(config.runs * config.steps))
 
 
-def logged(run: Path) -> bool:
-    """Returns whether the last evaluation of a run is in its metrics, written whole."""
-    try:
-        lines = logs.read_lines(run / "metrics.jsonl") if started(run) else []
-    except ValueError:  # cut off by a kill
-        return False
-    return bool(lines) and lines[-1]["step"] >= run_folder.read_config(run).steps
-
-
-def started(run: Path) -> bool:
-    return (run / "config.json").exists()
-
-
 def train(options: Options, run: Path) -> run_folder.Run:
     """Trains a run from the start, or continues it as it was begun."""
-    return trainer.resume(run) if started(run) else trainer.start(options, run)
+    return trainer.resume(run) if run_folder.is_started(run) else trainer.start(options, run)
 
 
 def program_facts(run: Path) -> Facts:

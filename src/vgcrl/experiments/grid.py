@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
-from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, started, stated, train
+from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, stated, train
 from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_path
 from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
@@ -189,7 +189,7 @@ def progress(job: Job, selected: list[Job], folder: Path) -> str:
     """Returns a line for when a program starts: how far the whole experiment is, and how long it will take."""
     done = cells.read_all(folder, selected)
     left = planning.left(planning.estimate(each, folder, done, sizes=False) for each in selected)
-    verb = "continues" if started(run_path(folder, job)) else "starts"
+    verb = "continues" if run_folder.is_started(run_path(folder, job)) else "starts"
     return f"[{len(done) + 1}/{len(selected)}] {job.name}: {verb}; {left} in all"
 
 

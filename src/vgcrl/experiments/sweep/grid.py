@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import Broken, UsageError
-from vgcrl.experiments.base import logged, run_task, started
+from vgcrl.experiments.base import run_task
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
@@ -72,7 +72,7 @@ def _only_name(ask: Ask) -> str:
 
 def check_options(run: Path, config: Config, given: Choices) -> None:
     """Raises UsageError where a run that is there was begun with other options."""
-    if not started(run):
+    if not run_folder.is_started(run):
         return
     found = run_folder.read_config(run)
     names = (name for name in FIELDS if name in given or name not in BY_MACHINE)
@@ -91,7 +91,7 @@ def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
     for name, (options, config) in wanted.items():
         run = folder / "runs" / name
         check_options(run, config, ask.options)
-        if not (run_folder.is_finished(run) and logged(run)):
+        if not (run_folder.is_finished(run) and run_folder.is_evaluated(run)):
             out.append(run_task(name, options, run, (*words, "--program", name), name, say))
     return out
 
