@@ -13,7 +13,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -177,10 +176,6 @@ def restored(run: Path) -> tuple[Program, RunState]:
     """Returns the program of a run folder, and the states of all its runs."""
     program, runs, _ = trainer.restore(run, lambda text: None)
     return program, runs
-
-
-def member(runs: RunState, index: int) -> RunState:
-    return jax.tree.map(lambda x: x[index], runs)
 
 
 def paper_rows(table: str) -> list[dict[str, str]]:
