@@ -22,9 +22,11 @@ from vgcrl.cli import main, parse
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
 from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
-from vgcrl.experiments.base import AGAINST, FAILS, HOLDS, NOT_TESTED, Request, paper_rows
 from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, PairedClaim, mark
 from vgcrl.experiments.entries import entries
+from vgcrl.experiments.paper import paper_rows
+from vgcrl.experiments.request import Request
+from vgcrl.experiments.verdicts import AGAINST, FAILS, HOLDS, NOT_TESTED
 from vgcrl.training import logs, loop, run_folder, summary
 from vgcrl.training.logs import to_json
 from vgcrl.training.resolve import resolve

@@ -322,7 +322,8 @@ def _check_minutes(minutes: float | None) -> None:
 
 def _reproduce(args: argparse.Namespace) -> int:
     need_report("reproduce")
-    from vgcrl.experiments import EXPERIMENTS, Request, reproduce
+    from vgcrl.experiments import EXPERIMENTS, reproduce
+    from vgcrl.experiments.request import Request
 
     one_of("experiment", args.name, [*EXPERIMENTS, "all"])
     _check_minutes(args.minutes)

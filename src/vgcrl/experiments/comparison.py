@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vgcrl.experiments.base import AGAINST, BEHIND, HOLDS, NOT_TESTED, Claim, Outcome, judge
 from vgcrl.experiments.cells import STEPS, Cell, Job, Row
 from vgcrl.experiments.drawings import curves, scatter
 from vgcrl.experiments.entries import COLUMNS, TECHNIQUES, Entry, entries, is_finished, of_bodies, technique
+from vgcrl.experiments.program_tables import BEHIND
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import AGAINST, HOLDS, NOT_TESTED, Claim, judge
 from vgcrl.measure.statistics import interval, mean_over_rows
 from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, counted, least_to_most, with_interval

@@ -12,7 +12,10 @@ from scipy import stats
 
 from vgcrl.envs import Vectorised
 from vgcrl.envs.pointmass import ARENA
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, restored
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows, restored
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.rollout import sample_goals, trajectories
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number

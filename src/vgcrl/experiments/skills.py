@@ -14,7 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, restored
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows, restored
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure import target_states
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import current

@@ -7,7 +7,11 @@ import jax
 import numpy as np
 from matplotlib.figure import Figure
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, paper_rows, restored
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows, restored
+from vgcrl.experiments.paper import paper_rows
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import draw_labels, label_map
 from vgcrl.show.subplots import subplots

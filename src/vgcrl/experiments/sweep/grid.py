@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import Broken, UsageError
-from vgcrl.experiments.base import run_task
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
+from vgcrl.experiments.training_task import training_task
 from vgcrl.files import atomic_write
 from vgcrl.show.tables import Table, counted
 from vgcrl.training import run_folder
@@ -92,7 +92,7 @@ def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
         run = folder / "runs" / name
         check_options(run, config, ask.options)
         if not (run_folder.is_finished(run) and run_folder.is_evaluated(run)):
-            out.append(run_task(name, options, run, (*words, "--program", name), name, say))
+            out.append(training_task(name, options, run, (*words, "--program", name), name, say))
     return out
 
 

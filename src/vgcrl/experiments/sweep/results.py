@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import Outcome, conclude, program_facts
+from vgcrl.experiments.measured import program_facts
+from vgcrl.experiments.result_folder import Outcome, write_result
 from vgcrl.experiments.scheduling import Say
 from vgcrl.experiments.sweep.ask import Ask, Choices, varied
 from vgcrl.show.figures import LABELS
@@ -122,4 +123,4 @@ def report(ask: Ask, names: list[str], folder: Path, say: Say) -> Path | None:
     title, claim = f"Sweep of {folder.name}", f"What {', '.join(map(flag, varied(ask.options)))} change."
     about = {"experiment": "sweep", "title": title, "claim": claim, "command": shlex.join(["vgcrl", *ask.command()])}
     say(result.finding)
-    return conclude(folder, about, result, facts, say)
+    return write_result(folder, about, result, facts, say)
