@@ -1,4 +1,4 @@
-"""What an experiment is: a claim, the runs that test it, and their comparison with the paper.
+"""An experiment: a claim that runs test, whose numbers are compared with the paper's.
 
 Runs of one shape are one program and one directory. A finished run is not repeated, an interrupted one goes on.
 """

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
 from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_path
-from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
 from vgcrl.experiments.experiment import Ending, stated_claim
+from vgcrl.experiments.paired_claims import PairedClaim
 from vgcrl.experiments.paper import paper_rows
 from vgcrl.experiments.request import Request
 from vgcrl.experiments.result_folder import write_result
