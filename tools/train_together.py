@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from vgcrl.cli.parser import PARSERS
+from vgcrl.cli.values import PARSERS
 from vgcrl.envs.contract import VecState, Vectorised
 from vgcrl.errors import UsageError
 from vgcrl.experiments import continuous, discrete, grid
