@@ -22,7 +22,7 @@ from vgcrl.envs import Broken, gymnasium_pool, modules
 from vgcrl.envs.contract import broken
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import read_page
+from vgcrl.experiments.result_page import read_page
 from vgcrl.experiments.scheduling.view import View
 from vgcrl.files import atomic_write, make_folder, open_to_read
 from vgcrl.show.report import Page, write

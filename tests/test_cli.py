@@ -353,7 +353,11 @@ def test_a_cache_that_cannot_be_written_is_not_used(jax_as_it_was, monkeypatch, 
 
 def test_figures_look_the_same_whatever_style_the_user_has(monkeypatch):
     seen = []
-    monkeypatch.setitem(COMMANDS, "report", lambda args: seen.append(matplotlib.rcParams["text.usetex"]) or 0)
+
+    def run(args):
+        return seen.append(matplotlib.rcParams["text.usetex"]) or 0
+
+    monkeypatch.setitem(COMMANDS, "report", COMMANDS["report"]._replace(run=run))
     with matplotlib.rc_context({"text.usetex": True}):
         assert main(["report", "run"]) == 0
         assert seen == [False]

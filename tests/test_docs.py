@@ -15,7 +15,7 @@ import pytest
 import vgcrl
 from tiny import TINY, flags
 from vgcrl.cli import main, parse
-from vgcrl.cli.commands import options_of
+from vgcrl.cli.config_options import options_of
 from vgcrl.experiments import EXPERIMENTS
 from vgcrl.training.resolve import resolve
 from vgcrl.use import policies

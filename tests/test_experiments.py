@@ -11,23 +11,13 @@ import pytest
 from tiny import TINY
 from vgcrl.cli import main
 from vgcrl.experiments import EXPERIMENTS
-from vgcrl.experiments.base import (
-    AGAINST,
-    BEHIND,
-    FAILS,
-    HOLDS,
-    NOT_SHOWN,
-    NOT_TESTED,
-    WEAKER,
-    judge,
-    link,
-    paper_rows,
-    read_page,
-    stated,
-    tally,
-)
+from vgcrl.experiments.experiment import stated_claim
+from vgcrl.experiments.paper import paper_rows
+from vgcrl.experiments.program_tables import BEHIND
 from vgcrl.experiments.projection import draw_spaces
+from vgcrl.experiments.result_page import link, read_page
 from vgcrl.experiments.spectral import roughness
+from vgcrl.experiments.verdicts import AGAINST, FAILS, HOLDS, NOT_SHOWN, NOT_TESTED, WEAKER, judge, tally
 from vgcrl.show.report import markdown
 from vgcrl.show.tables import with_interval
 from vgcrl.training.options import Options
@@ -124,7 +114,7 @@ def test_the_command_trains_what_the_committed_table_holds(name):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_page_says_whose_claim_it_is_what_came_of_it_and_of_how_many_steps_and_seeds(name):
     claim, outcome, verdicts = read_page(RESULTS / name).sections[:3]
-    assert claim.text == stated(EXPERIMENTS[name], quick=False)
+    assert claim.text == stated_claim(EXPERIMENTS[name], quick=False)
     assert claim.text.startswith(("The paper's claim: ", "Claim: "))
     assert outcome.text == tally([row[1] for row in verdicts.table.rows])
     (table,) = (section.table for section in read_page(RESULTS / name).sections if section.title == BEHIND)
@@ -188,7 +178,7 @@ def test_a_dry_run_of_all_is_the_plan_of_each(tmp_path, capsys):
     assert main(["reproduce", "all", "--quick", "--dry-run", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     for name, experiment in EXPERIMENTS.items():
-        programs, (_, plan) = experiment.runs(True), said.split(f"{name}: {stated(experiment, quick=True)}\n")
+        programs, (_, plan) = experiment.runs(True), said.split(f"{name}: {stated_claim(experiment, quick=True)}\n")
         assert [line.split()[0] for line in plan.splitlines()[1 : 1 + len(programs)]] == list(programs)
     assert not list(tmp_path.iterdir())
 

@@ -297,7 +297,7 @@ def test_a_run_ends_with_a_film_among_its_events(tmp_path, monkeypatch, capsys):
     for interrupted in (True, False):
         run = Run(folder, read_config(folder), last, interrupted)
         monkeypatch.setattr(trainer, "start", lambda *_, run=run, **__: run)
-        monkeypatch.setattr("vgcrl.cli.commands.missing_for_reports", lambda: ["jinja2"])
+        monkeypatch.setattr("vgcrl.cli.commands.train.missing_for_reports", lambda: ["jinja2"])
         assert main(["train", "diayn", "--film"]) == (130 if interrupted else 0)
         assert (folder / "film.gif").exists() is not interrupted
     (events,) = (folder / "events").iterdir()

@@ -21,10 +21,25 @@ from tiny import TINY
 from vgcrl.cli import main, parse
 from vgcrl.envs import Broken
 from vgcrl.errors import UsageError
-from vgcrl.experiments import EXPERIMENTS, cells, comparison, continuous, discrete, grid, planning
-from vgcrl.experiments.base import AGAINST, FAILS, HOLDS, NOT_TESTED, Request, paper_rows
-from vgcrl.experiments.comparison import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, PairedClaim, mark
+from vgcrl.experiments import (
+    EXPERIMENTS,
+    cells,
+    comparison,
+    continuous,
+    discrete,
+    grid,
+    marks,
+    movement,
+    paired_claims,
+    planning,
+    program_tables,
+)
 from vgcrl.experiments.entries import entries
+from vgcrl.experiments.marks import BETTER, EQUAL, NOT_RUN, UNJUDGED, WORSE, mark
+from vgcrl.experiments.paired_claims import PairedClaim
+from vgcrl.experiments.paper import paper_rows
+from vgcrl.experiments.request import Request
+from vgcrl.experiments.verdicts import AGAINST, FAILS, HOLDS, NOT_TESTED
 from vgcrl.training import logs, loop, run_folder, summary
 from vgcrl.training.logs import to_json
 from vgcrl.training.resolve import resolve
@@ -256,7 +271,7 @@ P_HER = PairedClaim("P-HER helps", ("p_her",), lambda row: True)
 
 def verdict(higher, without, with_, papers=(0.2, 0.6)):
     job, cell = fake([row(p_her=i, LGR_z=str(papers[i])) for i in (0, 1)], lgr_z=[without, with_])
-    return comparison.verdict(P_HER, entries([job], {"fake": cell}), higher)
+    return paired_claims.verdict(P_HER, entries([job], {"fake": cell}), higher)
 
 
 def test_verdicts_are_of_paired_seeds():
@@ -282,9 +297,9 @@ def test_what_a_technique_changes_is_told_pair_by_pair():
     spread = np.array([0.0, 0.4, 0.2])
     job, cell = fake(rows, lgr_z=[spread, spread + [0.29, 0.3, 0.31]], F=[spread, spread - [0.9, 0.0, 0.1]])
     other = job._replace(name="other")  # not run
-    table = comparison.changes("p_her", entries([job, other], {"fake": cell}), True)
+    table = paired_claims.changes("p_her", entries([job, other], {"fake": cell}), True)
     assert table.rows == [["fake, plain", "0.300 ± 0.025 ▲", "0.400", "-0.333 ± 1.225 =", "-0.500"]]
-    assert not comparison.changes("sn", entries([job], {"fake": cell}), True).rows
+    assert not paired_claims.changes("sn", entries([job], {"fake": cell}), True).rows
 
 
 @pytest.mark.parametrize(("failed", "sign"), [(0, ""), (1, " ▼")])
@@ -292,7 +307,7 @@ def test_a_baseline_that_came_to_nothing_says_nothing_of_the_technique(failed, s
     scores = [[0.1, 0.2, 0.3], [0.9, 0.9, 0.9]]
     scores[failed][0] = np.nan
     job, cell = fake([row(p_her=i) for i in (0, 1)], lgr_z=scores)
-    assert comparison.changes("p_her", entries([job], {"fake": cell}), True).rows[0][1] == f"nan ± nan{sign}"
+    assert paired_claims.changes("p_her", entries([job], {"fake": cell}), True).rows[0][1] == f"nan ± nan{sign}"
 
 
 def test_a_claim_of_two_techniques_compares_both_with_neither():
@@ -300,7 +315,7 @@ def test_a_claim_of_two_techniques_compares_both_with_neither():
     rows = [row(p_her=p_her, sn=sn, LGR_z=str(2 * z)) for (p_her, sn), z in scores.items()]
     job, cell = fake(rows, lgr_z=[[z] for z in scores.values()])
     both = PairedClaim("P-HER and SN help", ("p_her", "sn"), lambda row: True)
-    claim = comparison.verdict(both, entries([job], {"fake": cell}), True)
+    claim = paired_claims.verdict(both, entries([job], {"fake": cell}), True)
     assert claim.measured == pytest.approx(0.7)
     assert claim.paper == "+1.400"
 
@@ -308,7 +323,7 @@ def test_a_claim_of_two_techniques_compares_both_with_neither():
 def test_a_claim_without_its_cells_is_not_tested():
     job, cell = fake([row(p_her=i) for i in (0, 1)])
     other = job._replace(name="other")
-    claim = comparison.verdict(P_HER, entries([job, other], {"fake": cell}), True)
+    claim = paired_claims.verdict(P_HER, entries([job, other], {"fake": cell}), True)
     assert claim.verdict == NOT_TESTED
     assert claim.measured is None
     assert "1 of 2 pairs" in claim.sentence
@@ -370,7 +385,7 @@ def test_a_row_trained_again_beside_the_table_is_judged_but_not_counted():
 def test_skills_that_are_known_but_stand_still_are_a_finding():
     rows = [row(), row(p_her=1), row(size=1000), row(size=200)]
     job, cell = fake(rows, lgr_z=[[0.95], [0.95], [0.95], [0.3]], lgr_v=[[1.6], [1.4], [1.3], [1.6]])
-    table = comparison.movement(entries([job], {"fake": cell}), True)
+    table = movement.moving_skills(entries([job], {"fake": cell}), True)
     assert table.rows == [["Ant", "1.500", "3", "2", "4", "0.10", "1.20", "–"]]
 
 
@@ -378,7 +393,7 @@ def test_rows_of_a_body_may_have_been_measured_on_other_targets():
     job, cell = fake([row()])
     fewer = cell | {"targets": cell["targets"] | {"still_lgr_v": 1.7, "spread_v": 1.1}}
     rows = entries([job, job._replace(name="other")], {"fake": cell, "other": fewer})
-    ((_, level, *_, wanted, _),) = comparison.movement(rows, True).rows
+    ((_, level, *_, wanted, _),) = movement.moving_skills(rows, True).rows
     assert (level, wanted) == ("1.500 to 1.700", "1.10 to 1.20")
 
 
@@ -387,9 +402,9 @@ def test_a_row_that_stands_still_is_never_better(lgr_v, verdict, share):
     """Standing still has 1.5, the paper more."""
     job, cell = fake([row(LGR_v="1.6")], lgr_v=lgr_v)
     (entry,) = entries([job], {"fake": cell})
-    assert comparison.marked(entry, "lgr_v", True) == verdict
-    assert (f"1 not judged (1 {comparison.STILL})" in comparison.headline([entry], True)) == (verdict == UNJUDGED)
-    level, explained = comparison.explained(entry)
+    assert marks.mark_of_row(entry, "lgr_v", True) == verdict
+    assert (f"1 not judged (1 {marks.STANDS_STILL})" in comparison.headline([entry], True)) == (verdict == UNJUDGED)
+    level, explained = movement.share_explained(entry)
     assert (level, explained.split()[0]) == ("1.500", share)
 
 
@@ -399,7 +414,7 @@ def test_targets_that_the_paper_is_close_to_by_chance_are_slower_than_ours():
     def reported(z, v, higher=True):
         job, cell = fake([row(LGR_z=z, LGR_v=v), row(p_her=1, LGR_z="0.2", LGR_v="0.1")], lgr_z=0.5, lgr_v=1.5)
         rows = entries([job], {"fake": cell})
-        return comparison.slower(rows, higher), comparison.movement(rows, higher).rows[0][-1]
+        return movement.slower_targets(rows, higher), movement.moving_skills(rows, higher).rows[0][-1]
 
     text, cell = reported("0.01", "0.3")
     assert text.startswith("Ant: where the paper's q hardly knows the goal")
@@ -414,8 +429,8 @@ def test_without_target_states_of_good_experts_nothing_is_claimed_of_them(target
     job, cell = fake([row()])
     cell["targets"] = targets
     (entry,) = entries([job], {"fake": cell})
-    assert comparison.marked(entry, "lgr_v", True) == UNJUDGED
-    assert comparison.marked(entry, "F", True) == EQUAL
+    assert marks.mark_of_row(entry, "lgr_v", True) == UNJUDGED
+    assert marks.mark_of_row(entry, "F", True) == EQUAL
     why = (
         "whose targets are states of experts most of which missed their velocity"
         if targets["count"]
@@ -423,7 +438,7 @@ def test_without_target_states_of_good_experts_nothing_is_claimed_of_them(target
     )
     counts = f"0 of 1 rows: 0 better, 0 equal, 0 worse; 1 not judged (1 {why}), 0 not run"
     assert counts in comparison.headline([entry], True)
-    assert bool(comparison.movement([entry], True).rows) == bool(targets["count"]), "ours it is, whatever they are"
+    assert bool(movement.moving_skills([entry], True).rows) == bool(targets["count"]), "ours it is, whatever they are"
 
 
 def test_a_run_that_came_to_nothing_is_told_as_such():
@@ -441,9 +456,10 @@ def test_a_run_that_came_to_nothing_is_told_as_such():
 )
 def test_both_machines_are_told_where_there_were_two(measured, reported):
     job, cell = fake([row()])
-    table = comparison.sizes_and_hardware([job], {job.name: cell | {"hardware": "a GPU"} | measured})
+    table = program_tables.sizes_and_hardware([job], {job.name: cell | {"hardware": "a GPU"} | measured})
     assert table.rows[0][-1] == f"{reported}; vgcrl 0"
-    table = comparison.sizes_and_hardware([job], {job.name: cell | {"versions": {}}})  # trained before lines had them
+    before_lines_had_them = cell | {"versions": {}}
+    table = program_tables.sizes_and_hardware([job], {job.name: before_lines_had_them})
     assert table.rows[0][-1] == "a machine; versions not recorded"
 
 
@@ -460,9 +476,9 @@ def test_both_engines_are_told_where_there_were_two():
         (fast | other, "warp, fast physics, measured by mujoco"),
         (falls | other, "warp, episodes end with a fall, measured by mujoco"),
     ):
-        table = comparison.sizes_and_hardware([job], {job.name: cell | more})
+        table = program_tables.sizes_and_hardware([job], {job.name: cell | more})
         assert table.rows[0][table.columns.index("engine")] == told
-    assert len(comparison.sizes_and_hardware([job], {}).rows[0]) == len(table.columns)
+    assert len(program_tables.sizes_and_hardware([job], {}).rows[0]) == len(table.columns)
 
 
 @pytest.mark.parametrize(("asked", "ends"), [(None, (None, True)), (True, (True, True)), (False, (False, False))])

@@ -399,7 +399,7 @@ def test_a_node_killed_in_mid_training_changes_nothing(cluster, tmp_path):
     thread.start()
     with pytest.MonkeyPatch.context() as patch:
         said = []
-        patch.setattr("vgcrl.cli.commands.say", said.append)
+        patch.setattr("vgcrl.cli.commands.sweep.say", said.append)
         assert main([*sweep, "--out", str(tmp_path / "lost"), "--ray", cluster.address]) == 0
     thread.join()
     cluster.add_node(**SMALL)

@@ -6,7 +6,7 @@ import pytest
 import vgcrl
 from tiny import TINY
 from vgcrl.experiments import factors, skills
-from vgcrl.experiments.base import FAILS, HOLDS, NOT_SHOWN
+from vgcrl.experiments.verdicts import FAILS, HOLDS, NOT_SHOWN
 from vgcrl.measure.statistics import interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.options import Options

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vgcrl.experiments.base import NOT_TESTED, judge
+from vgcrl.experiments.verdicts import NOT_TESTED, judge
 from vgcrl.measure.statistics import difference, interval, mean_over_rows
 
 

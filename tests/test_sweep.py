@@ -46,12 +46,12 @@ def test_knobs_are_settings_of_one_program_and_the_others_programs():
 
 def test_every_program_has_a_command_that_makes_it(tmp_path):
     from vgcrl.cli import parse
-    from vgcrl.cli.commands import _values
+    from vgcrl.cli.commands.sweep import values_of
 
     ask = Ask(GRID | {"features": ["0,1", "position"], "hidden": [(16, 16)]})
     for task in tasks(ask, tmp_path, print):
         args = parse([*task.words, "--out", str(tmp_path)])
-        again = Ask(_values(args), program=args.program)
+        again = Ask(values_of(args), program=args.program)
         assert programs(again)[task.name][1] == programs(ask)[task.name][1]
 
 
@@ -179,11 +179,11 @@ def test_a_program_that_lost_its_last_evaluation_gets_it(tmp_path):
 
 def test_arguments_of_an_environment_are_all_used(tmp_path):
     from vgcrl.cli import parse
-    from vgcrl.cli.commands import _values
+    from vgcrl.cli.commands.sweep import values_of
 
     given = ["--env", "Pendulum-v1", "--env-arg", "g=5", "--env-arg", "render_mode=a/b,c", "--goal-dim", "2,3"]
     args = parse(["sweep", "diayn", *given, "--import", "json"])
-    ask = Ask(_values(args), modules=tuple(args.modules))
+    ask = Ask(values_of(args), modules=tuple(args.modules))
     assert ask.options["env_arg"] == [("g=5", "render_mode=a/b,c")]
     assert ask.command() == ["sweep", "diayn", *given[:2], *given[2:6], *given[6:], "--import", "json"]
     setting = Setting("goal-dim=3", {"goal_dim": 3}, {}, {}, ([], []))

@@ -30,11 +30,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from vgcrl.cli.parser import PARSERS
+from vgcrl.cli.values import PARSERS
 from vgcrl.envs.contract import VecState, Vectorised
 from vgcrl.errors import UsageError
 from vgcrl.experiments import continuous, discrete, grid
-from vgcrl.experiments.base import Request
+from vgcrl.experiments.request import Request
 from vgcrl.files import atomic_write
 from vgcrl.measure import target_states
 from vgcrl.objective.goals import Discrete

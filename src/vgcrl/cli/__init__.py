@@ -15,14 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vgcrl.cli.commands import COMMANDS, drop, options_of, say
-from vgcrl.cli.parser import parser
+from vgcrl.cli.argument_parser import parser
+from vgcrl.cli.commands import COMMANDS
+from vgcrl.cli.config_options import options_of
+from vgcrl.cli.output import drop, say
 from vgcrl.cli.plain_help import PLAIN
 from vgcrl.errors import Broken, UsageError, hint, missing_for_reports
 from vgcrl.training.fields import one_of
 
 HELP = ("-h", "--help")
-UNDRAWN = ("evaluate", "experts", "list")  # commands that draw nothing, and need not wait for matplotlib
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -79,8 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
         if args.command != "list":
             _check_devices()
         _import_named(args)
-        with _own_style(args.command):
-            code = COMMANDS[args.command](args)
+        with _own_style(COMMANDS[args.command].draws):
+            code = COMMANDS[args.command].run(args)
         _flush()
         return code
     except UsageError as error:
@@ -194,10 +195,10 @@ def _remove_damaged(cache: Path, show: Callable, message: Any, *where: Any, **mo
 
 
 @contextmanager
-def _own_style(command: str) -> Generator[None]:
-    """Sets the style of figures while a command runs, whatever style the user has (a matplotlibrc)."""
+def _own_style(draws: bool) -> Generator[None]:
+    """Sets the style of figures while a command that draws runs, whatever style the user has (a matplotlibrc)."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns of files of its own that it cannot write
-    if command in UNDRAWN or missing_for_reports():
+    if not draws or missing_for_reports():
         yield
         return
     from vgcrl.show.subplots import own_style

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 from vgcrl.experiments import (
-    base,
     continuous,
     discrete,
     factors,
-    grid,
     methods,
     projection,
     skills,
@@ -15,9 +13,10 @@ from vgcrl.experiments import (
     termination,
     windy,
 )
-from vgcrl.experiments.base import Ending, Experiment, Request
-from vgcrl.experiments.grid import Grid
-from vgcrl.experiments.scheduling import Executor, Say, here
+from vgcrl.experiments.experiment import Ending, Experiment, reproduce_experiment
+from vgcrl.experiments.grid import Grid, reproduce_grid
+from vgcrl.experiments.request import Request
+from vgcrl.experiments.scheduling import Executor, Say
 
 EXPERIMENTS: dict[str, Experiment | Grid] = {
     "windy": windy.EXPERIMENT,
@@ -32,12 +31,9 @@ EXPERIMENTS: dict[str, Experiment | Grid] = {
 }
 
 
-def reproduce(name: str, out: Path, ask: Request, command: str, say: Say, execute: Executor = here) -> Ending:
+def reproduce(name: str, out: Path, ask: Request, command: str, say: Say, execute: Executor) -> Ending:
     """Trains the missing programs of an experiment or a grid, compares them with the paper, and writes the report."""
     experiment, folder = EXPERIMENTS[name], out / (f"{name}-quick" if ask.quick else name)
     if isinstance(experiment, Grid):
-        return grid.reproduce(name, experiment, folder, ask, command, say, execute)
-    return base.reproduce(name, experiment, folder, ask, command, say, execute)
-
-
-__all__ = ["EXPERIMENTS", "Request", "reproduce"]
+        return reproduce_grid(name, experiment, folder, ask, command, say, execute)
+    return reproduce_experiment(name, experiment, folder, ask, command, say, execute)

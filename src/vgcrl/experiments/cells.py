@@ -15,7 +15,6 @@ import numpy as np
 from PIL import Image
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import member
 from vgcrl.files import atomic_write, read_small
 from vgcrl.measure import target_states
 from vgcrl.objective.types import EnvSpec
@@ -25,7 +24,7 @@ from vgcrl.training import fields, logs, run_folder, summary, trainer
 from vgcrl.training.config import FIELDS, Config
 from vgcrl.training.logs import to_json
 from vgcrl.training.options import Options
-from vgcrl.training.program import Program, RunState
+from vgcrl.training.program import Program, RunState, one_run
 
 Row = dict[str, str]  # a row of the paper's table; one that the paper does not have lacks the paper's numbers
 Cell = dict[str, Any]  # a program as on disk
@@ -278,4 +277,4 @@ def finish(job: Job, run: Path, size: EvaluationSize, say: Callable[[str], None]
     shown = dict(zip(STRIPS, (order[0], order[-1]), strict=True)) if filmstrip.is_body(program) else {}
     cell["strips"] = {name: divmod(i, program.config.seeds) for name, i in shown.items()}  # setting and seed
     cell["measured_on"], cell["measured_by"] = summary.hardware(), program.config.engine
-    return cell, {name: strip(program, member(runs, i)) for name, i in shown.items()}
+    return cell, {name: strip(program, one_run(runs, i)) for name, i in shown.items()}

@@ -1,7 +1,7 @@
 """VGCRL with continuous goals on three bodies: the paper's table of posteriors, P-HER and spectral normalisation."""
 
-from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.grid import Grid
+from vgcrl.experiments.paired_claims import PairedClaim
 
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
 GRID = Grid(

@@ -1,9 +1,9 @@
 """DIAYN with and without P-HER on three bodies: the paper's table of discrete goals, 10 to 1000 of them."""
 
-from vgcrl.experiments.base import paper_rows
 from vgcrl.experiments.cells import Row
-from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.grid import ExtraRun, Grid
+from vgcrl.experiments.paired_claims import PairedClaim
+from vgcrl.experiments.paper import paper_rows
 
 BODIES = ("HalfCheetah", "Ant", "Humanoid")
 ONE_ENVIRONMENT = "Early training as in the paper: one environment, one update per step"

@@ -62,3 +62,7 @@ def of_bodies(rows: list[Entry]) -> dict[str, list[Entry]]:
 
 def is_finished(cell: Cell) -> bool:
     return cell.get("finished", True)
+
+
+def so_far(cell: Cell) -> str:
+    return "" if is_finished(cell) else ", unfinished"

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vgcrl.experiments import skills
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.result_folder import Outcome
 from vgcrl.experiments.skills import covered
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.show.tables import Table
 from vgcrl.training import run_folder
 from vgcrl.training.options import Options

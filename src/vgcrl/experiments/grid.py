@@ -12,11 +12,15 @@ from typing import Any, NamedTuple
 
 from vgcrl.errors import UsageError
 from vgcrl.experiments import cells, comparison, planning
-from vgcrl.experiments.base import Ending, Request, conclude, paper_rows, started, stated, train
 from vgcrl.experiments.cells import STEPS, Cell, EvaluationSize, Job, Row, run_path
-from vgcrl.experiments.comparison import PairedClaim
 from vgcrl.experiments.entries import technique
+from vgcrl.experiments.experiment import Ending, stated_claim
+from vgcrl.experiments.paired_claims import PairedClaim
+from vgcrl.experiments.paper import paper_rows
+from vgcrl.experiments.request import Request
+from vgcrl.experiments.result_folder import write_result
 from vgcrl.experiments.scheduling import Executor, Say, Task, carried_out, check_failed
+from vgcrl.experiments.training_task import train
 from vgcrl.show.tables import aligned, counted, number
 from vgcrl.training import run_folder
 from vgcrl.training.fields import flag, one_of
@@ -189,7 +193,7 @@ def progress(job: Job, selected: list[Job], folder: Path) -> str:
     """Returns a line for when a program starts: how far the whole experiment is, and how long it will take."""
     done = cells.read_all(folder, selected)
     left = planning.left(planning.estimate(each, folder, done, sizes=False) for each in selected)
-    verb = "continues" if started(run_path(folder, job)) else "starts"
+    verb = "continues" if run_folder.is_started(run_path(folder, job)) else "starts"
     return f"[{len(done) + 1}/{len(selected)}] {job.name}: {verb}; {left} in all"
 
 
@@ -282,11 +286,11 @@ def report(name: str, grid: Grid, every: list[Job], folder: Path, ask: Request, 
     if not found:
         return None
     outcome = comparison.compare(every, found, grid.contrasts, grid.higher)
-    claim, programs = stated(grid, ask.quick), {key: facts(cell) for key, cell in found.items()}
+    claim, programs = stated_claim(grid, ask.quick), {key: facts(cell) for key, cell in found.items()}
     reported = "; ".join(commands(name, grid, every, found, ask.quick)) or command
     about = {"experiment": name, "title": grid.title, "claim": claim, "command": reported}
     say(outcome.finding)
-    return conclude(folder, about, outcome, programs, say, pictures=pictures(found, every))
+    return write_result(folder, about, outcome, programs, say, pictures=pictures(found, every))
 
 
 def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
@@ -301,7 +305,9 @@ def say_plan(selected: list[Job], folder: Path, say: Say) -> None:
         say(f"not trained again: {kept}; --out DIR trains all afresh")
 
 
-def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say, execute: Executor) -> Ending:
+def reproduce_grid(
+    name: str, grid: Grid, folder: Path, ask: Request, command: str, say: Say, execute: Executor
+) -> Ending:
     """Says what a grid will take, trains its missing programs, compares all with the paper, and writes the report."""
     if ask.report and ask.program:
         raise UsageError("--report tells of all programs, --program makes one; valid: one of the two")
@@ -315,7 +321,7 @@ def reproduce(name: str, grid: Grid, folder: Path, ask: Request, command: str, s
         raise UsageError(f"--report finds no program in {folder / 'cells'}; valid: --out DIR where some were trained")
     if not ask.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
-    say(f"{name}: {stated(grid, ask.quick)}")
+    say(f"{name}: {stated_claim(grid, ask.quick)}")
 
     def train_all() -> list[str]:
         if ask.program is None and not ask.report:

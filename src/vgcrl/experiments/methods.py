@@ -13,7 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import curve
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.statistics import interval
 from vgcrl.objective.distributions import VonMisesFisher
 from vgcrl.objective.goals import Discrete, Visited

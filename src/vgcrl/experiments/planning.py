@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vgcrl.experiments.base import started
 from vgcrl.experiments.cells import Cell, Job, run_path
 from vgcrl.show.tables import Table, counted
 from vgcrl.training import logs, run_folder, summary
@@ -57,10 +56,10 @@ def estimate(job: Job, folder: Path, cells: dict[str, Cell], sizes: bool = True)
     if job.name in cells:
         return Estimate(job, "done", cells[job.name]["runs"] * cells[job.name]["steps"], None, 0.0)
     run = run_path(folder, job)
-    config = run_folder.read_config(run) if started(run) else resolve(job.options)
+    config = run_folder.read_config(run) if run_folder.is_started(run) else resolve(job.options)
     done = min(1.0, run_folder.steps_done(run) / config.steps)
     whole = seconds(config, list(cells.values()), run)
-    state = f"{100 * done:.0f} %" if started(run) else "to do"
+    state = f"{100 * done:.0f} %" if run_folder.is_started(run) else "to do"
     left = whole if whole is None else (1 - done) * whole
     return Estimate(job, state, config.runs * config.steps, memory(config) if sizes and done < 1 else None, left)
 

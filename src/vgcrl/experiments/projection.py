@@ -12,12 +12,15 @@ from scipy import stats
 
 from vgcrl.envs import Vectorised
 from vgcrl.envs.pointmass import ARENA
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows, restored
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.rollout import sample_goals, trajectories
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, number
 from vgcrl.training.options import Options
-from vgcrl.training.program import Program, RunState
+from vgcrl.training.program import Program, RunState, one_run
 
 
 def runs(quick: bool) -> dict[str, Options]:
@@ -54,7 +57,7 @@ def marginal_distances(folder: Path) -> list[float]:
 def spaces_figure(run_folder: Path) -> Figure:
     program, runs = restored(run_folder)
     learned = last_rows(run_folder)[0]["posterior"]
-    z, path = map(np.asarray, jax.jit(lambda: paths(program, member(runs, 0), 2))())
+    z, path = map(np.asarray, jax.jit(lambda: paths(program, one_run(runs, 0), 2))())
     return draw_spaces(np.array(learned["A"]), np.array(learned["projection"]), z, path)
 
 

@@ -21,7 +21,7 @@ def report(*folders: str | Path, out: str | Path | None = None) -> Path:
     need_report("report")
     if not folders:
         raise UsageError("report has no folder to tell of; valid: one or more run folders, or results of experiments")
-    from vgcrl.experiments.base import read_page
+    from vgcrl.experiments.result_page import read_page
     from vgcrl.show.compared import read_run
     from vgcrl.show.report import comparison_page, run_page, write
 

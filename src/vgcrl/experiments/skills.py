@@ -14,7 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, restored
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows, restored
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure import target_states
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import current
@@ -24,6 +27,7 @@ from vgcrl.show.tables import Table, number, with_interval
 from vgcrl.training import logs, run_folder
 from vgcrl.training.config import Config
 from vgcrl.training.options import Options
+from vgcrl.training.program import one_run
 
 COMPARED = ("gcrl", "agcrl", "lingcrl", "diayn", "vgcrl", "visr", "discern", "dads", "lsd", "metra", "csf")
 MOVES = ("lsd", "metra", "csf")  # methods whose objective asks φ(s) to move
@@ -108,7 +112,7 @@ def colour(z: np.ndarray, index: int) -> tuple[float, float, float]:
 def draw_paths(axis: Axes, run: Path) -> None:
     """Draws where the skills of the first seed went: from above, or over time where bodies only move along x."""
     program, states = restored(run)
-    z = sample_goals(current(program.goals, member(states, 0).learner.q), key_of_seed(0), SKILLS)
+    z = sample_goals(current(program.goals, one_run(states, 0).learner.q), key_of_seed(0), SKILLS)
     path = np.asarray(program.record_episodes(states, z))[0][..., list(program.spec.place)]
     seconds = np.arange(len(path)) * program.spec.seconds
     for i in range(SKILLS):

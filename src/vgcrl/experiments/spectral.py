@@ -7,13 +7,18 @@ import jax
 import numpy as np
 from matplotlib.figure import Figure
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows, member, paper_rows, restored
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows, restored
+from vgcrl.experiments.paper import paper_rows
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import draw_labels, label_map
 from vgcrl.show.subplots import subplots
 from vgcrl.show.tables import Table, with_interval
 from vgcrl.training import run_folder
 from vgcrl.training.options import Options
+from vgcrl.training.program import one_run
 
 Measures = dict[str, np.ndarray]  # name -> (bound, seed)
 Bounds = tuple[float, ...]
@@ -62,7 +67,7 @@ def boundary_figure(run: Path) -> Figure:
     config = program.config
     figure, axes = subplots(1, 2, figsize=(7, 3.6))
     for axis, bound in zip(axes, (0.0, CHOSEN), strict=True):
-        draw_labels(axis, program, member(runs, config.spectral_norm.index(bound) * config.seeds), 201)
+        draw_labels(axis, program, one_run(runs, config.spectral_norm.index(bound) * config.seeds), 201)
         axis.set(title=f"SN, bound {bound:g}" if bound else "without SN", xlabel="x", ylabel="y")
     figure.suptitle(f"The likeliest of {config.goal_dim} skills at each place, by q of seed {config.seed}", fontsize=10)
     return figure

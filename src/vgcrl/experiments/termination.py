@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from vgcrl.experiments.base import Claim, Experiment, Outcome, judge, last_rows
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import last_rows
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.statistics import interval
 from vgcrl.show.figures import LABELS
 from vgcrl.show.tables import Table, with_interval

@@ -11,7 +11,10 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from vgcrl.envs.pointmass import paper_wind
-from vgcrl.experiments.base import Claim, Experiment, Outcome, curve, judge, last_rows
+from vgcrl.experiments.experiment import Experiment
+from vgcrl.experiments.measured import curve, last_rows
+from vgcrl.experiments.result_folder import Outcome
+from vgcrl.experiments.verdicts import Claim, judge
 from vgcrl.measure.statistics import interval
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import Table, number, with_interval

@@ -18,7 +18,7 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.show.acting import some_goals
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS
-from vgcrl.training.program import Program, RunState
+from vgcrl.training.program import Program, RunState, one_run
 
 
 def over_time(lines: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> np.ndarray:
@@ -122,7 +122,7 @@ def plane(program: Program) -> tuple[int, ...] | None:
 def arena(program: Program, runs: RunState, size: int = 121, goals: int = 20) -> Figure:
     """Draws where the first run goes, a trajectory per goal in its colour, over a map of q where q can be drawn."""
     figure, axis = subplots(figsize=(5.0, 4.2))
-    run, across = jax.tree.map(lambda x: x[0], runs), list(plane(program) or ())
+    run, across = one_run(runs, 0), list(plane(program) or ())
     discrete = isinstance(program.goals, Discrete)
     z = some_goals(program, run, program.goals.dim if discrete else goals)
     colours, labelled = palette(len(z)), discrete and is_planar(program)

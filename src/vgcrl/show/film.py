@@ -30,7 +30,7 @@ from vgcrl.show.tables import counted
 from vgcrl.training import trainer
 from vgcrl.training.config import Config
 from vgcrl.training.events import Events
-from vgcrl.training.program import Program, RunState, check_sound, without
+from vgcrl.training.program import Program, RunState, check_sound, one_run, without
 from vgcrl.training.run_folder import read_config, steps_done
 
 ENDINGS = (".gif", ".mp4", ".png")
@@ -99,7 +99,7 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
 
 
 def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Request") -> Scenes:
-    run, most = jax.tree.map(lambda x: x[index], runs), max(1, round(ask.seconds / program.spec.seconds))
+    run, most = one_run(runs, index), max(1, round(ask.seconds / program.spec.seconds))
     path = np.asarray(program.record_episodes(runs, z, ask.noise))[index][: most + 1]
     low, high = (np.array(x[:2]) for x in (program.spec.low, program.spec.high))
     are_places = METHODS[program.config.method].bounded and program.config.feature_indices(program.spec)[:2] == (0, 1)
@@ -166,7 +166,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
         first, *others = config.setting_names
         say(f"filmed: {first}, the first setting; --setting 1 to {len(others)} are the others")
     check_sound(config, runs, index)
-    run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
+    run = one_run(without(runs, "replay", "scene"), index)
     z = _chosen(program, run, given, ask.together)
     if config.env in bodies.TASKS:
         return _body(program, run, z, len(z) > FEW and given is None, ask)

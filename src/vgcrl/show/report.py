@@ -22,7 +22,7 @@ from vgcrl.show.subplots import own_style
 from vgcrl.show.tables import Table, counted, metrics_table
 from vgcrl.training.config import Config
 from vgcrl.training.fields import flag
-from vgcrl.training.program import Program
+from vgcrl.training.program import Program, one_run
 from vgcrl.training.run_folder import command_for
 from vgcrl.version import VERSION
 
@@ -99,7 +99,7 @@ def run_page(run: EvaluatedRun, beside: Path | None = None) -> Page:
     """Returns the page of a run folder, with links for a report that is written into the folder `beside`."""
     folder, program, runs, counters, lines = run
     config = program.config
-    first = jax.tree.map(lambda x: x[0], runs)
+    first = one_run(runs, 0)
     known, shown_run = scales(program), ", ".join(filter(None, (f"Seed {config.seed}", config.setting_names[0])))
     shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
     names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))

@@ -53,6 +53,10 @@ def without(runs: RunState, *names: str) -> RunState:
     return runs._replace(**empty)
 
 
+def one_run(runs: RunState, index: int) -> RunState:
+    return jax.tree.map(lambda x: x[index], runs)
+
+
 def policy(config: Config, runs: RunState) -> RunState:
     """Returns the runs with only what acting and q need; evaluations accept this in place of the whole state."""
     state = runs.learner

@@ -112,7 +112,7 @@ def check_free(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder} is a file; valid: a new or empty directory")
     if folder.exists() and not all(map(_left_by_a_failure, folder.iterdir())):
-        what = "another run" if (folder / "config.json").exists() else "other files"
+        what = "another run" if is_started(folder) else "other files"
         raise UsageError(f"--out {folder} holds {what}; valid: a new or empty directory, or `vgcrl resume` to go on")
 
 
@@ -226,6 +226,19 @@ def steps_done(folder: Path) -> int:
     return int(saved[0].name) if saved else policy_file.step_of(folder)
 
 
+def is_started(folder: Path) -> bool:
+    return (folder / "config.json").exists()
+
+
 def is_finished(folder: Path) -> bool:
     """Returns whether a run has been trained for all its steps."""
-    return (folder / "config.json").exists() and steps_done(folder) >= read_config(folder).steps
+    return is_started(folder) and steps_done(folder) >= read_config(folder).steps
+
+
+def is_evaluated(folder: Path) -> bool:
+    """Returns whether the last evaluation of a run is in its metrics, written whole."""
+    try:
+        lines = read_lines(folder / "metrics.jsonl") if is_started(folder) else []
+    except ValueError:  # cut off by a kill
+        return False
+    return bool(lines) and lines[-1]["step"] >= read_config(folder).steps

@@ -187,7 +187,7 @@ def experts(given: Options, out: Path, say: Callable[[str], None]) -> Experts | 
     _check_out(out)
     _check_horizon(config)
     folder = out.with_suffix("")
-    started = (folder / "config.json").exists()
+    started = run_folder.is_started(folder)
     if started and run_folder.read_config(folder) != config:
         raise UsageError(f"{folder} holds experts trained otherwise; valid: the same options, or another --out")
     best = kept(out, config) if started else None

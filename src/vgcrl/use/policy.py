@@ -11,7 +11,7 @@ from vgcrl.envs.observations import check_unmasked, to_numbers
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
-from vgcrl.training.program import Program, RunState, check_sound, without
+from vgcrl.training.program import Program, RunState, check_sound, one_run, without
 
 
 def _numbers(name: str, x: Any) -> np.ndarray:
@@ -48,7 +48,7 @@ class Policy:
     """
 
     def __init__(self, program: Program, runs: RunState, index: int, noise: bool = False):
-        run = jax.tree.map(lambda x: x[index], without(runs, "replay", "scene"))
+        run = one_run(without(runs, "replay", "scene"), index)
         self.config, self.spec, self.goals = program.config, program.spec, program.goals
         self.seed, self.noise = program.config.seed + index % program.config.seeds, noise
         self._rng = np.random.default_rng(self.seed)

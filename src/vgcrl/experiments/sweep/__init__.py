@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vgcrl.experiments.base import Ending
+from vgcrl.experiments.experiment import Ending
 from vgcrl.experiments.scheduling import Executor, Say, carried_out, check_failed
 from vgcrl.experiments.sweep.ask import Ask, read_values
 from vgcrl.experiments.sweep.grid import plan, programs, train_all

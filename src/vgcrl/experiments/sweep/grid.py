@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from vgcrl.errors import Broken, UsageError
-from vgcrl.experiments.base import logged, run_task, started
 from vgcrl.experiments.scheduling import Executor, Say, Task
 from vgcrl.experiments.sweep.ask import Ask, Choices, Range, spoken_values, varied
 from vgcrl.experiments.sweep.results import higher_is_better
+from vgcrl.experiments.training_task import training_task
 from vgcrl.files import atomic_write
 from vgcrl.show.tables import Table, counted
 from vgcrl.training import run_folder
@@ -72,7 +72,7 @@ def _only_name(ask: Ask) -> str:
 
 def check_options(run: Path, config: Config, given: Choices) -> None:
     """Raises UsageError where a run that is there was begun with other options."""
-    if not started(run):
+    if not run_folder.is_started(run):
         return
     found = run_folder.read_config(run)
     names = (name for name in FIELDS if name in given or name not in BY_MACHINE)
@@ -91,8 +91,8 @@ def tasks(ask: Ask, folder: Path, say: Say) -> list[Task]:
     for name, (options, config) in wanted.items():
         run = folder / "runs" / name
         check_options(run, config, ask.options)
-        if not (run_folder.is_finished(run) and logged(run)):
-            out.append(run_task(name, options, run, (*words, "--program", name), name, say))
+        if not (run_folder.is_finished(run) and run_folder.is_evaluated(run)):
+            out.append(training_task(name, options, run, (*words, "--program", name), name, say))
     return out
 
 

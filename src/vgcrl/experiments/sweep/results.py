@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from vgcrl.errors import UsageError
-from vgcrl.experiments.base import Outcome, conclude, logged, program_facts, started
+from vgcrl.experiments.measured import program_facts
+from vgcrl.experiments.result_folder import Outcome, write_result
 from vgcrl.experiments.scheduling import Say
 from vgcrl.experiments.sweep.ask import Ask, Choices, varied
 from vgcrl.show.figures import LABELS
@@ -110,16 +111,16 @@ def outcome(found: list[Setting], ask: Ask, higher: bool) -> Outcome:
 def report(ask: Ask, names: list[str], folder: Path, say: Say) -> Path | None:
     """Writes the report of the programs evaluated so far, and returns its path, or None where there are none."""
     runs = {name: folder / "runs" / name for name in names}
-    runs = {k: run for k, run in runs.items() if started(run) and logs.read_lines(run / "metrics.jsonl")}
+    runs = {k: run for k, run in runs.items() if run_folder.is_started(run) and logs.read_lines(run / "metrics.jsonl")}
     if not runs:
         return None
     higher = higher_is_better(ask.metric, [run_folder.read_config(run) for run in runs.values()])
     found = [each for name, run in runs.items() for each in settings(name, run, ask.options, ask.metric)]
     result, facts = outcome(found, ask, higher), {name: program_facts(run) for name, run in runs.items()}
-    undone = [name for name in names if name not in runs or not logged(runs[name])]
+    undone = [name for name in names if name not in runs or not run_folder.is_evaluated(runs[name])]
     so_far = f"{counted(len(undone), 'program')} of {len(names)} not finished. " if undone else ""
     result = result._replace(finding=so_far + result.finding)
     title, claim = f"Sweep of {folder.name}", f"What {', '.join(map(flag, varied(ask.options)))} change."
     about = {"experiment": "sweep", "title": title, "claim": claim, "command": shlex.join(["vgcrl", *ask.command()])}
     say(result.finding)
-    return conclude(folder, about, result, facts, say)
+    return write_result(folder, about, result, facts, say)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import jax
 import numpy as np
 
 from vgcrl.envs import gymnasium_film
@@ -18,7 +17,7 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.show.acting import acting, given_goals, some_goals
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
-from vgcrl.training.program import Program, RunState, check_sound, diverged, without
+from vgcrl.training.program import Program, RunState, check_sound, diverged, one_run, without
 
 GOALS = 8  # episodes on a page
 STEPS = 400  # of an episode, at most
@@ -74,7 +73,7 @@ def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any]
     """Records an episode per goal with the first run that has not diverged: label, observations and any pictures."""
     first = int(np.argmin(diverged(runs)))
     check_sound(program.config, runs, first)
-    run = jax.tree.map(lambda x: x[first], without(runs, "replay", "scene"))
+    run = one_run(without(runs, "replay", "scene"), first)
     config, spec, act = program.config, program.spec, acting(program, run, noise)
     steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
     goals = some_goals(program, run, GOALS) if given is None else given_goals(program, given)
