@@ -250,6 +250,8 @@ def test_target_states_may_be_observations_as_the_environment_gives_them(tmp_pat
     given = vgcrl.evaluate(run, targets=np.arange(16), episodes=2)
     assert given["targets"] == "16 states given"
     assert vgcrl.evaluate(run, targets=flat, episodes=2)["targets"] == "16 states given"
+    (tmp_path / "targets.json").write_text("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]")
+    assert vgcrl.evaluate(run, targets=tmp_path / "targets.json", episodes=2)["targets"].endswith("targets.json")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from vgcrl.training import replay, trainer
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.use import evaluate
 
 pytestmark = pytest.mark.usefixtures("unrendered")
 
@@ -88,6 +89,22 @@ def test_a_run_on_pictures(tmp_path, capsys):
     assert action.shape == (2,)
     np.testing.assert_allclose(policy.act(picture.ravel() / 255, z=3), action, atol=1e-6)
     np.testing.assert_allclose(policy.act(np.stack([picture, picture]), z=3), np.stack([action, action]), atol=1e-6)
+
+
+@pytest.mark.parametrize("first", ["false", "true"])
+def test_target_states_may_be_pictures(first, tmp_path, monkeypatch):
+    """In Python and in a file they are pictures as the environment gives them, and become what the policy sees."""
+    config = resolve(Options("diayn", ENV, env_arg=(f"channels_first={first}",)))
+    env = Square(first == "true")
+    pictures, asked = np.stack([env.reset(seed=i)[0] for i in range(3)]), []
+    evaluated = lambda runs, targets, *_: asked.append(targets)  # noqa: E731
+    program = SimpleNamespace(config=config, spec=config.specification, evaluate=evaluated)
+    monkeypatch.setattr(evaluate, "restore", lambda *_: (program, None, {"step": 1}))
+    np.save(tmp_path / "targets.npy", pictures)
+    for given in (pictures, tmp_path / "targets.npy", list(pictures)):
+        with pytest.raises(TypeError):  # there is no evaluation after all
+            vgcrl.evaluate(tmp_path, targets=given)
+        np.testing.assert_array_equal(asked.pop(), pictures.reshape(3, -1) / np.float32(255))
 
 
 @pytest.mark.slow

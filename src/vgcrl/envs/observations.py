@@ -51,6 +51,20 @@ def in_rows(space: Any, size: int) -> Callable[[Any], np.ndarray | None]:
     return read
 
 
+def pictures_in_rows(shape: tuple[int, ...]) -> Callable[[Any], np.ndarray | None]:
+    """Returns a function that turns pictures as an environment gives them, one or several, into numbers (size,) or
+    (batch, size), and returns None for anything else."""
+
+    def read(obs: Any) -> np.ndarray | None:
+        with contextlib.suppress(TypeError, ValueError), np.errstate(over="ignore"):
+            found = np.asarray(obs)
+            if shape in (found.shape, found.shape[1:]) and found.dtype.kind not in "cmMOSU":
+                return to_numbers(found, shape)
+        return None
+
+    return read
+
+
 def check_unmasked(what: str, given: Any) -> None:
     """Raises UsageError if an entry of what a user gave, at any depth, is masked: NumPy would drop the mask."""
     if np.ma.is_masked(given):

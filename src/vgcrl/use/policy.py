@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs.observations import check_unmasked, to_numbers
+from vgcrl.envs.observations import check_unmasked
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
@@ -72,14 +72,11 @@ class Policy:
         check_unmasked(name, x)
         flat, shape = self._shapes
         given = self.spec.rows(x)
-        if self.spec.flatten and given is x and not _is_flat(x, self.spec.obs_dim):
+        if self.spec.flatten and self.spec.obs_shape is None and given is x and not _is_flat(x, self.spec.obs_dim):
             what = f"{name} is no observation of {self.config.env}"
             raise ValueError(f"{what}; valid: as it gives them, or as gymnasium.spaces.flatten makes them of these")
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value = _numbers(name, self._joined(given) if isinstance(given, dict) else given)
-            if self.spec.pixels and shape in (value.shape, value.shape[1:]):
-                value = to_numbers(value, shape)
-            value = value.astype(np.float32)
+            value = _numbers(name, self._joined(given) if isinstance(given, dict) else given).astype(np.float32)
         if not np.all(np.isfinite(value)):
             raise ValueError(f"{name} has a number that is not finite")
         if value.shape in (flat, shape):
