@@ -256,8 +256,8 @@ def _film(made: argparse.ArgumentParser, _: Wanted) -> None:
     )
     _add_noise(made)
     made.add_argument("--tensorboard", action="store_true", help="also add the .gif to the run's events")
-    made.add_argument("--seed", type=int, metavar="S", help="seed whose policy acts [the run's first]")
-    made.add_argument("--setting", type=int, metavar="K", help="which of several settings, counted from 0 [0]")
+    made.add_argument("--seed", type=PARSERS[int], metavar="S", help="seed whose policy acts [the run's first]")
+    made.add_argument("--setting", type=PARSERS[int], metavar="K", help="which of several settings, counted from 0 [0]")
     made.add_argument("--out", type=_PATH, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
 
 

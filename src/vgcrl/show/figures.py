@@ -18,6 +18,7 @@ from vgcrl.objective.methods import METHODS
 from vgcrl.show.acting import some_goals
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS
+from vgcrl.training.fields import digits
 from vgcrl.training.program import Program, RunState
 
 
@@ -46,7 +47,7 @@ def curves(
     figure, (axes,) = subplots(1, len(names), figsize=size, squeeze=False)
     steps = [line["step"] for line in lines]
     settings = [
-        ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
+        ", ".join(f"{k} {digits(v)}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
     ]
     for axis, name in zip(axes, names, strict=True):
         for i, group in enumerate(np.split(over_time(lines, itemgetter(name)), len(settings), axis=1)):
