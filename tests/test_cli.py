@@ -118,6 +118,11 @@ BAD = {
     "experts of a narrow range": (["experts", "--env", "pointmass", "--goal-range", "-1,1"], "--goal-range -1.0,1.0"),
     "a seed in words": (["film", ".", "--seed", "first"], "argument --seed: 'first' is not valid; valid: an integer"),
     "a setting in words": (["film", ".", "--setting", "x"], "argument --setting: 'x' is not valid; valid: an integer"),
+    "more environments than can be timed": (
+        ["bench", "--env", "pointmass", "--envs", "2000000"],
+        "--envs 2000000 is out",
+    ),
+    "more memory than there is": (["bench", "--env", "Humanoid", "--envs", "1000000"], "does not fit into memory"),
     "no time at all": (["bench", "--seconds", "nan"], "--seconds nan"),
     "a plot nowhere": (["bench", "--plot", "/dev/null/new/x.png"], "--plot /dev/null/new/x.png"),
     "a plot of another kind": (["bench", "--plot", "x.pdf"], "--plot x.pdf"),

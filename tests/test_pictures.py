@@ -15,7 +15,7 @@ from vgcrl.envs.observations import flat
 from vgcrl.objective.networks import MLP
 from vgcrl.objective.pictures import Convolutions, PictureMLP
 from vgcrl.objective.types import Transition
-from vgcrl.training import replay, trainer
+from vgcrl.training import memory, replay
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
@@ -138,5 +138,6 @@ def test_skills_are_told_apart_by_looking(tmp_path):
 @pytest.mark.parametrize(("pixels", "size"), [(True, 1), (False, 4)])
 def test_pictures_need_a_byte_for_each_number(pixels, size):
     config = SimpleNamespace(runs=3, replay=1000, hidden=(16,))
-    program = SimpleNamespace(config=config, spec=SimpleNamespace(obs_dim=50, pixels=pixels))
-    assert trainer._least_memory(program) == 3 * (size * 1000 * 50 + 4 * 50 * 16)
+    assert memory.least_memory(config, SimpleNamespace(obs_dim=50, pixels=pixels)) == 3 * (
+        size * 1000 * 50 + 4 * 50 * 16
+    )
