@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from vgcrl.errors import UsageError
@@ -72,6 +73,18 @@ def check_unmasked(what: str, given: Any) -> None:
     parts = given.values() if isinstance(given, dict) else given if isinstance(given, (list, tuple)) else ()
     for part in () if {*map(type, parts)} <= {bool, int, float} else parts:  # which are many, and have no mask
         check_unmasked(what, part)
+
+
+def as_numbers(what: str, given: Any) -> np.ndarray:
+    """Returns an array of what a user gave, or raises UsageError where it holds anything but numbers."""
+    check_unmasked(what, given)
+    try:
+        found = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what} is no array: {error}; valid: numbers") from None
+    if found.dtype.kind not in "biuf" and not jax.dtypes.issubdtype(found.dtype, np.floating):  # such as bfloat16
+        raise UsageError(f"{what} has dtype {found.dtype}; valid: numbers")
+    return found
 
 
 class NotNumbers(Exception):

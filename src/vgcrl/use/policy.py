@@ -7,22 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs.observations import check_unmasked
+from vgcrl.envs.observations import as_numbers, check_unmasked
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
 from vgcrl.training.program import Program, RunState, check_sound, without
-
-
-def _numbers(name: str, x: Any) -> np.ndarray:
-    """Returns an array of what a user gave, or raises ValueError where it holds anything but numbers."""
-    try:
-        found = np.asarray(x)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no array: {error}") from None
-    if found.dtype.kind not in "biuf" and not jax.dtypes.issubdtype(found.dtype, np.floating):  # such as bfloat16
-        raise ValueError(f"{name} has dtype {found.dtype}; valid: numbers")
-    return found
 
 
 def _is_flat(x: Any, size: int) -> bool:
@@ -76,7 +65,7 @@ class Policy:
             what = f"{name} is no observation of {self.config.env}"
             raise ValueError(f"{what}; valid: as it gives them, or as gymnasium.spaces.flatten makes them of these")
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value = _numbers(name, self._joined(given) if isinstance(given, dict) else given).astype(np.float32)
+            value = as_numbers(name, self._joined(given) if isinstance(given, dict) else given).astype(np.float32)
         if not np.all(np.isfinite(value)):
             raise ValueError(f"{name} has a number that is not finite")
         if value.shape in (flat, shape):
