@@ -208,6 +208,11 @@ class Config:
         count = max(map(len, values.values()))
         return [{k: v[i % len(v)] for k, v in values.items()} for i in range(count)]
 
+    def of_setting(self, setting: int) -> "Config":
+        """Returns the configuration of one setting alone."""
+        values = self.settings[setting]
+        return dataclasses.replace(self, **{name: (values[name],) for name in self.swept})
+
     @property
     def swept(self) -> list[str]:
         """Names of the knobs that have several values."""
