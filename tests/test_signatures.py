@@ -79,5 +79,10 @@ def test_whole_numbers_of_any_size_are_told(option):
     one_line(lambda: to_options({option: 10**400}), "so large a number is out of range")
 
 
+def test_one_environment_is_made():
+    one_line(lambda: vgcrl.make("projected-pointmass", projection_seed=(3, 4)), "--projection-seed 3,4", "one value")
+    assert vgcrl.make("projected-pointmass", projection_seed=[4]).spec.facts["projection"]
+
+
 def test_a_report_of_nothing():
     one_line(vgcrl.report, "no folder", "run folders")
