@@ -218,14 +218,19 @@ class Still(gymnasium.Env):
         ({"env": Still(None)}, "the environment gave"),
         ({"env": Still(np.zeros(1))}, r"numbers of shape \(1,\)"),
         ({"policy": lambda obs, z: np.zeros(7)}, r"valid: finite numbers of shape \(2,\)"),
+        ({"policy": lambda obs, z: (np.zeros(2), None)}, "the policy's action is no array: .*; valid: numbers"),
+        ({"policy": lambda obs, z: "left"}, "the policy's action has dtype <U4; valid: numbers"),
+        ({"targets": "there"}, "targets has dtype <U5; valid: numbers"),
+        ({"targets": [[1.0, 2.0], [3.0]]}, "targets is no array: .*; valid: numbers"),
+        ({"targets": np.zeros((1, 4), complex)}, "targets has dtype complex128; valid: numbers"),
     ],
 )
 def test_lgr_tells_what_does_not_fit(changed, said):
     good = {"policy": lambda obs, z: np.zeros(2), "embed": lambda s: s, "env": Still(np.ones(4))}
-    targets = np.zeros((1, 4))
-    assert vgcrl.lgr(**good, targets=targets, max_steps=2) == 4.0
-    with pytest.raises(ValueError, match=said):
-        vgcrl.lgr(**good | changed, targets=targets, max_steps=2)
+    good |= {"targets": np.zeros((1, 4))}
+    assert vgcrl.lgr(**good, max_steps=2) == 4.0
+    with pytest.raises(vgcrl.UsageError, match=said):
+        vgcrl.lgr(**good | changed, max_steps=2)
 
 
 def test_lgr_refuses_what_never_ends():

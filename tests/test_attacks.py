@@ -524,6 +524,11 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_tried(sizes, caps
     assert not (tmp_path / "run").exists()
 
 
+def test_what_does_not_fit_into_memory_is_not_compiled():
+    with pytest.raises(UsageError, match="does not fit into memory"):
+        vgcrl.compile(dims=65536, replay=2_000_000_000)
+
+
 def test_what_a_kill_leaves_before_the_first_file_is_free(capsys, tmp_path):
     for name in (".lock", ".config.json.12345", "error.txt"):
         (tmp_path / name).touch()

@@ -22,6 +22,8 @@ from vgcrl.show.explorer import recorded
 from vgcrl.show.film import Request, _chosen, film
 from vgcrl.show.filmstrip import camera
 from vgcrl.training import trainer
+from vgcrl.training.options import Options
+from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import read_config
 
 
@@ -51,6 +53,18 @@ def test_a_point_mass_is_filmed_as_long_as_asked(kind, skills, tmp_path):
     )
     with Image.open(path) as found:
         assert found.n_frames == 6
+
+
+def test_a_setting_is_filmed_in_its_own_arena(tmp_path, monkeypatch):
+    """Whose size is that of its projection, also for the map of skills."""
+    run = untrained(tmp_path, "diayn", env="projected-pointmass", projection_seed=(3, 4), horizon=20)
+    drawn, mapped = [], []
+    monkeypatch.setattr(panels, "arena", lambda places, low, high, *_: drawn.append((low, high)))
+    monkeypatch.setattr(figures, "label_map", lambda spec, run: mapped.append(spec) or np.zeros((2, 2), int))
+    films.scenes(run, Request([0], setting=1), print)
+    own = resolve(Options("diayn", "projected-pointmass", projection_seed=(4,))).specification
+    np.testing.assert_array_equal(drawn, [(own.low[:2], own.high[:2])])
+    assert mapped[0].low == own.low
 
 
 def test_a_film_lasts_as_long_as_what_it_shows(skills, tmp_path, monkeypatch):

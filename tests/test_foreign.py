@@ -707,6 +707,24 @@ def test_lgr_gives_an_environment_actions_as_it_has_them(action):
             score(lambda obs, z, wrong=wrong: wrong)
 
 
+@pytest.mark.parametrize(
+    "space", [spaces.MultiDiscrete([3, 3]), spaces.MultiBinary(2), spaces.Box(0, 2, (2,), np.int32)]
+)
+def test_lgr_gives_an_environment_whole_numbers_where_it_has_several(space):
+    class Dials(Whole):
+        action_space = space
+
+        def step(self, action):
+            assert self.action_space.contains(action)
+            return np.full((2, 2), action[1], np.uint8), 0.0, False, False, {}
+
+    score = partial(vgcrl.lgr, embed=lambda s: s, env=Dials(), targets=np.ones((1, 2, 2)), max_steps=1)
+    assert score(lambda obs, z: [0.0, 1.0]) == 0
+    for wrong in ([0.5, 1], [0, 7], [0, -1], [np.nan, 0], 1, [0, 0, 0]):
+        with pytest.raises(vgcrl.UsageError, match=r"valid: whole numbers in (Multi|Box)"):
+            score(lambda obs, z, wrong=wrong: wrong)
+
+
 def test_lgr_gives_a_single_number_the_shape_of_the_action():
     class Line(Whole):
         action_space = spaces.Box(-1, 1, (1,))

@@ -152,3 +152,12 @@ def test_names_of_series():
     assert series(resolve(Options(seeds=2, seed=3))) == ["seed-3", "seed-4"]
     swept = resolve(Options(seeds=1, spectral_norm=(0.5, 2.0)))
     assert series(swept) == ["spectral_norm-0.5-seed-0", "spectral_norm-2-seed-0"]
+
+
+def test_values_that_are_nearly_the_same_have_names_that_differ():
+    """Else two runs have one series in TensorBoard, and two columns of a report one head."""
+    seeds = resolve(Options("vgcrl", "projected-pointmass", seeds=1, projection_seed=(2147483646, 2147483647)))
+    rates = resolve(Options(seeds=1, learning_rate=(1e-3, 1.0000002e-3)))
+    for config in (seeds, rates):
+        names = [*series(config), *config.setting_names, config.named_run(0), config.named_run(1)]
+        assert len(set(names)) == 6

@@ -11,8 +11,10 @@ from vgcrl.objective.distributions import Categorical
 from vgcrl.objective.goals import Discrete, cube
 from vgcrl.objective.posteriors import PosteriorView
 from vgcrl.objective.types import Step
+from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.training.summary import SUMMARISED, summarise
 
 body = resolve(Options()).specification
 
@@ -72,3 +74,19 @@ def test_another_goal_once_in_so_many_steps():
     often = renewed(10)
     assert often[::2].all()
     assert 0.07 < often[1::2].mean() < 0.13
+
+
+@pytest.mark.parametrize("features", ["position", "velocity", "1,0", "2,1", "all", "0"])
+def test_singular_values_are_of_the_rows_of_w_that_q_sees(features):
+    """In their order; each dimension of the observation is a row of W, applied to positions or to velocities."""
+    program = compile_config(
+        resolve(Options("lingcrl", "projected-pointmass", dims=3, projection_dim=2, features=features, seeds=1))
+    )
+    seen = program.config.feature_indices(program.spec)
+    a = np.random.default_rng(0).normal(size=(1, 2, len(seen)))
+    out = dict.fromkeys(SUMMARISED, np.zeros(1)) | {"posterior": {"A": a}}
+    learned = summarise(program, out)["seeds"][0]["posterior"]
+    w, zero = np.array(learned["projection"]), np.zeros(3)
+    whole = [np.concatenate([w[i], zero] if i < 2 else [zero, w[i - 2]]) for i in seen]
+    expected = np.linalg.svd(a[0] @ np.stack(whole), compute_uv=False)
+    np.testing.assert_allclose(learned["singular_values"], expected, atol=1e-12)

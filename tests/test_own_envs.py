@@ -88,6 +88,11 @@ def test_arguments():
     for wrong in ("a", "=1", "a-b=1"):
         one_line(lambda wrong=wrong: own.to_keywords((wrong,)), "--env-arg", "key=value")
     one_line(lambda: own.to_words({"a": object()}), "env_kwargs")
+    assert own.to_words({"a": np.int64(3), "b": [np.float32(0.5)], "c": np.eye(2)[0]}) == (
+        "a=3",
+        "b=[0.5]",
+        "c=[1.0, 0.0]",
+    )
     one_line(lambda: resolve(Options(env="pointmass", env_arg=("a=1",))), "--env-arg does not apply to pointmass")
     one_line(lambda: resolve(Options(env="HalfCheetah", env_arg=("a=1",))), "--env-arg does not apply to HalfCheetah")
     one_line(lambda: to_options({"env": Ship, "env_kwargs": 3}), "env_kwargs 3")
@@ -250,6 +255,8 @@ def test_target_states_may_be_observations_as_the_environment_gives_them(tmp_pat
     given = vgcrl.evaluate(run, targets=np.arange(16), episodes=2)
     assert given["targets"] == "16 states given"
     assert vgcrl.evaluate(run, targets=flat, episodes=2)["targets"] == "16 states given"
+    (tmp_path / "targets.json").write_text("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]")
+    assert vgcrl.evaluate(run, targets=tmp_path / "targets.json", episodes=2)["targets"].endswith("targets.json")
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from vgcrl.envs.observations import flat
 from vgcrl.objective.networks import MLP
 from vgcrl.objective.pictures import Convolutions, PictureMLP
 from vgcrl.objective.types import Transition
-from vgcrl.training import replay, trainer
+from vgcrl.training import memory, replay
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
+from vgcrl.use import evaluate
 
 pytestmark = pytest.mark.usefixtures("unrendered")
 
@@ -90,6 +91,22 @@ def test_a_run_on_pictures(tmp_path, capsys):
     np.testing.assert_allclose(policy.act(np.stack([picture, picture]), z=3), np.stack([action, action]), atol=1e-6)
 
 
+@pytest.mark.parametrize("first", ["false", "true"])
+def test_target_states_may_be_pictures(first, tmp_path, monkeypatch):
+    """In Python and in a file they are pictures as the environment gives them, and become what the policy sees."""
+    config = resolve(Options("diayn", ENV, env_arg=(f"channels_first={first}",)))
+    env = Square(first == "true")
+    pictures, asked = np.stack([env.reset(seed=i)[0] for i in range(3)]), []
+    evaluated = lambda runs, targets, *_: asked.append(targets)  # noqa: E731
+    program = SimpleNamespace(config=config, spec=config.specification, evaluate=evaluated)
+    monkeypatch.setattr(evaluate, "restore", lambda *_: (program, None, {"step": 1}))
+    np.save(tmp_path / "targets.npy", pictures)
+    for given in (pictures, tmp_path / "targets.npy", list(pictures)):
+        with pytest.raises(TypeError):  # there is no evaluation after all
+            vgcrl.evaluate(tmp_path, targets=given)
+        np.testing.assert_array_equal(asked.pop(), pictures.reshape(3, -1) / np.float32(255))
+
+
 @pytest.mark.slow
 def test_a_run_on_pictures_goes_on(tmp_path):
     run = vgcrl.train("diayn", env=ENV, out=tmp_path / "run", quiet=True, **SMALL)
@@ -121,5 +138,6 @@ def test_skills_are_told_apart_by_looking(tmp_path):
 @pytest.mark.parametrize(("pixels", "size"), [(True, 1), (False, 4)])
 def test_pictures_need_a_byte_for_each_number(pixels, size):
     config = SimpleNamespace(runs=3, replay=1000, hidden=(16,))
-    program = SimpleNamespace(config=config, spec=SimpleNamespace(obs_dim=50, pixels=pixels))
-    assert trainer._least_memory(program) == 3 * (size * 1000 * 50 + 4 * 50 * 16)
+    assert memory.least_memory(config, SimpleNamespace(obs_dim=50, pixels=pixels)) == 3 * (
+        size * 1000 * 50 + 4 * 50 * 16
+    )

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from typing import get_type_hints
 
 import jax
+import numpy as np
 import pytest
 
 import vgcrl
 from test_foreign import one_line
 from vgcrl.training.config import DEFAULTS, FIELDS
 from vgcrl.training.fields import described, kind_of
-from vgcrl.use.given import TrainOptions
+from vgcrl.training.resolve import resolve
+from vgcrl.use.given import TrainOptions, to_options
 
 FUNCTIONS = ("train", "resume", "evaluate", "report", "load", "lgr", "explore", "film", "compile", "make", "stop_when")
 TAKING_OPTIONS = ("train", "compile", "make")
@@ -26,7 +28,7 @@ def as_given(field):
     """The type of an option as Python gives it."""
     kind = kind_of(field)
     if field.name == "features":
-        return str | Sequence[int]
+        return str | int | Sequence[int]
     return kind.each | Sequence[kind.each] if kind.several else kind.each
 
 
@@ -60,6 +62,26 @@ def test_whole_numbers_are_numbers():
         sim, _ = env.reset(jax.random.key(0))
         _, obs, _ = env.step(sim, jax.numpy.zeros(2), jax.random.key(1))
     assert obs.shape == (4,)
+
+
+@pytest.mark.parametrize("given", [1, np.int64(1), 1.0, [1], range(1, 2), np.array([1.0])])
+def test_features_are_a_number_or_several(given):
+    assert to_options({"features": given})["features"] == "1"
+
+
+@pytest.mark.parametrize("given", [{1}, True, [True], [0.5], [[0]]])
+def test_features_that_are_no_numbers(given):
+    one_line(lambda: resolve(to_options({"features": given})), "--features", "is not understood", "distinct indices")
+
+
+@pytest.mark.parametrize("option", ["learning_rate", "sigma", "steps"])
+def test_whole_numbers_of_any_size_are_told(option):
+    one_line(lambda: to_options({option: 10**400}), "so large a number is out of range")
+
+
+def test_one_environment_is_made():
+    one_line(lambda: vgcrl.make("projected-pointmass", projection_seed=(3, 4)), "--projection-seed 3,4", "one value")
+    assert vgcrl.make("projected-pointmass", projection_seed=[4]).spec.facts["projection"]
 
 
 def test_a_report_of_nothing():

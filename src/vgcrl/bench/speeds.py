@@ -22,12 +22,15 @@ from vgcrl.training import replay
 from vgcrl.training.components import build_components
 from vgcrl.training.config import Config
 from vgcrl.training.devices import compiler_options, over_runs
+from vgcrl.training.fields import LARGEST
 from vgcrl.training.host_program import compile_config
+from vgcrl.training.memory import check_memory
 from vgcrl.training.options import Options
 from vgcrl.training.program import RunState, learn, without
 from vgcrl.training.resolve import resolve
 
 BATCH, WIDTH = 256, 256
+ROWS = 2100  # of replay for each environment: two episodes of the robots
 
 
 def _per_second(run: Callable[[], float], seconds: float) -> float:
@@ -46,11 +49,15 @@ def _per_second(run: Callable[[], float], seconds: float) -> float:
 
 def configuration(env: str, engine: str, runs: int, goals: int, envs: int, ratio: float) -> Config:
     make = partial(Options, "diayn", env, engine=engine, hidden=(WIDTH, WIDTH), batch=BATCH)
-    sizes = {"replay": max(600_000, 2100 * envs), "random_steps": 1024, "steps": 10**9}
+    sizes = {"replay": max(600_000, ROWS * envs), "random_steps": 1024, "steps": 10**9}
+    if sizes["replay"] > LARGEST:
+        raise UsageError(f"--envs {envs} is out of range; valid: an integer from 1 to {LARGEST // ROWS}")
     try:
-        return resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
+        config = resolve(make(seeds=runs, goal_dim=goals, envs=envs, updates_per_step=ratio, **sizes))
     except UsageError as error:
         raise UsageError(str(error).replace("--seeds", "--runs")) from None
+    check_memory(config, config.specification)
+    return config
 
 
 class Training:

@@ -13,7 +13,7 @@ from vgcrl.envs import bodies, goal_envs, modules, own
 from vgcrl.envs.bodies import Task
 from vgcrl.envs.contract import at_fault, close, place_of, told
 from vgcrl.envs.gymnasium_pool import Pool, make_env
-from vgcrl.envs.observations import NotNumbers, flat, in_rows
+from vgcrl.envs.observations import NotNumbers, flat, in_rows, pictures_in_rows
 from vgcrl.errors import UsageError, hint, install
 from vgcrl.objective.types import EnvSpec, Step
 
@@ -183,7 +183,7 @@ def describe(env: Any, horizon: int) -> EnvSpec:
         goal=seen.goal,
         first_action=first,
         remark="; ".join(filter(None, remarks)),
-        flatten=None if numbers else in_rows(space, low.size),
+        flatten=pictures_in_rows(space.shape) if seen.image else None if numbers else in_rows(space, low.size),
         image=seen.image,
         pixels=bool(seen.image),
     )

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from vgcrl.errors import UsageError
@@ -51,6 +52,20 @@ def in_rows(space: Any, size: int) -> Callable[[Any], np.ndarray | None]:
     return read
 
 
+def pictures_in_rows(shape: tuple[int, ...]) -> Callable[[Any], np.ndarray | None]:
+    """Returns a function that turns pictures as an environment gives them, one or several, into numbers (size,) or
+    (batch, size), and returns None for anything else."""
+
+    def read(obs: Any) -> np.ndarray | None:
+        with contextlib.suppress(TypeError, ValueError), np.errstate(over="ignore"):
+            found = np.asarray(obs)
+            if shape in (found.shape, found.shape[1:]) and found.dtype.kind not in "cmMOSU":
+                return to_numbers(found, shape)
+        return None
+
+    return read
+
+
 def check_unmasked(what: str, given: Any) -> None:
     """Raises UsageError if an entry of what a user gave, at any depth, is masked: NumPy would drop the mask."""
     if np.ma.is_masked(given):
@@ -58,6 +73,18 @@ def check_unmasked(what: str, given: Any) -> None:
     parts = given.values() if isinstance(given, dict) else given if isinstance(given, (list, tuple)) else ()
     for part in () if {*map(type, parts)} <= {bool, int, float} else parts:  # which are many, and have no mask
         check_unmasked(what, part)
+
+
+def as_numbers(what: str, given: Any) -> np.ndarray:
+    """Returns an array of what a user gave, or raises UsageError where it holds anything but numbers."""
+    check_unmasked(what, given)
+    try:
+        found = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what} is no array: {error}; valid: numbers") from None
+    if found.dtype.kind not in "biuf" and not jax.dtypes.issubdtype(found.dtype, np.floating):  # such as bfloat16
+        raise UsageError(f"{what} has dtype {found.dtype}; valid: numbers")
+    return found
 
 
 class NotNumbers(Exception):

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vgcrl.envs import modules
 from vgcrl.envs.contract import told
 from vgcrl.errors import UsageError
@@ -119,10 +121,17 @@ def _is_json(value: Any) -> bool:
         return False
 
 
+def _plain(x: Any) -> Any:
+    """Returns a number or an array of NumPy as Python's own; raises TypeError for anything else."""
+    if isinstance(x, (np.generic, np.ndarray)):
+        return x.tolist()
+    raise TypeError(f"{type(x).__name__} is not JSON serializable")
+
+
 def to_words(keywords: dict[str, Any]) -> tuple[str, ...]:
     """Returns keywords as the words of `--env-arg`."""
     try:
-        return tuple(f"{name}={json.dumps(x)}" for name, x in keywords.items())
+        return tuple(f"{name}={json.dumps(x, default=_plain)}" for name, x in keywords.items())
     except (TypeError, ValueError) as error:
         valid = (
             "numbers, text, true, false, null, and lists and dicts of them; or a function that makes the environment"

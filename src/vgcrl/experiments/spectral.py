@@ -57,7 +57,7 @@ def measures(run: Path) -> Measures:
     shape = (len(config.spectral_norm), config.seeds)
     out = {k: np.array([row[k] for row in rows], float).reshape(shape) for k in ("F", "log_q", "lgr_z", "lgr_s")}
     program, runs = restored(run)
-    maps = np.asarray(jax.jit(jax.vmap(lambda one: label_map(program, one)))(runs))
+    maps = np.asarray(jax.jit(jax.vmap(lambda one: label_map(program.spec, one)))(runs))
     out["roughness"] = np.array([roughness(labels) for labels in maps]).reshape(shape)
     return out
 

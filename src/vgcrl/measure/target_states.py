@@ -89,9 +89,11 @@ def _rows(text: str) -> list[list[str]]:
     return rows if not rows or any(map(number, rows[0])) else rows[1:]
 
 
-def from_file(path: Path, width: int, shape: tuple[int, ...] | None = None) -> Array:
+def from_file(
+    path: Path, width: int, shape: tuple[int, ...] | None = None, rows: Callable[[Any], Any] = lambda found: found
+) -> Array:
     """Returns target states (target, `width`) from a .safetensors (as `vgcrl experts` writes it), .npy, .json or .csv
-    file. States in the file may also have the environment's own `shape`."""
+    file. States in the file may also have the environment's own `shape`, or be what `rows` of its EnvSpec takes."""
     readers: dict[str, Callable[[Path], Any]] = {
         ".safetensors": lambda p: load_file(p)["states"],
         ".npy": lambda p: np.load(p, allow_pickle=False),
@@ -105,7 +107,7 @@ def from_file(path: Path, width: int, shape: tuple[int, ...] | None = None) -> A
     if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
         raise UsageError(f"--targets {path} is no plain file of at most {LARGEST:,} bytes; valid: {valid}")
     try:
-        found = readers[kind](path)
+        found = rows(readers[kind](path))
     except UNREADABLE as error:
         raise UsageError(f"--targets {path} cannot be read: {error}; valid: {valid}") from None
     return from_rows(f"--targets {path}", found, width, shape, valid)

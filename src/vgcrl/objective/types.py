@@ -66,11 +66,11 @@ class EnvSpec(NamedTuple):
     first_action: int | None = None  # number of the first of `action_dim` discrete actions; else None
     pixels: bool = False  # observations are bytes: seen as numbers from 0 to 1, stored as bytes
     remark: str = ""  # a note to users on how the environment is observed, and on its actions
-    flatten: Callable[[Any], np.ndarray | None] | None = None  # where observations are no arrays, see `rows`
+    flatten: Callable[[Any], np.ndarray | None] | None = None  # of pictures, and of what is no array, see `rows`
 
     def rows(self, obs: Any) -> Any:
-        """Returns observations that are no arrays, one or several, as numbers (obs,) or (batch, obs); others as they
-        are."""
+        """Returns observations that are pictures or no arrays, one or several, as numbers (obs,) or (batch, obs), and
+        others as they are."""
         found = self.flatten(obs) if self.flatten else None
         return obs if found is None else found
 

@@ -15,9 +15,11 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
+from vgcrl.objective.types import EnvSpec
 from vgcrl.show.acting import some_goals
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS
+from vgcrl.training.fields import digits
 from vgcrl.training.program import Program, RunState, one_run
 
 
@@ -46,7 +48,7 @@ def curves(
     figure, (axes,) = subplots(1, len(names), figsize=size, squeeze=False)
     steps = [line["step"] for line in lines]
     settings = [
-        ", ".join(f"{k} {v:g}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
+        ", ".join(f"{k} {digits(v)}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
     ]
     for axis, name in zip(axes, names, strict=True):
         for i, group in enumerate(np.split(over_time(lines, itemgetter(name)), len(settings), axis=1)):
@@ -72,22 +74,22 @@ def is_planar(program: Program) -> bool:
     return program.spec.position == (0, 1) and program.config.feature_indices(program.spec) == (0, 1)
 
 
-def ranges(program: Program) -> list[tuple[float, float]]:
+def ranges(spec: EnvSpec) -> list[tuple[float, float]]:
     """Returns the lowest and the highest value of each of the two positions."""
-    return list(zip(program.spec.low[:2], program.spec.high[:2], strict=True))
+    return list(zip(spec.low[:2], spec.high[:2], strict=True))
 
 
-def arena_grid(program: Program, size: int) -> jax.Array:
+def arena_grid(spec: EnvSpec, size: int) -> jax.Array:
     """Returns states at rest on a square grid over the two positions, (size · size, obs)."""
-    x, y = np.meshgrid(*(np.linspace(*ends, size) for ends in ranges(program)))
-    states = np.zeros((size * size, program.spec.obs_dim), np.float32)
+    x, y = np.meshgrid(*(np.linspace(*ends, size) for ends in ranges(spec)))
+    states = np.zeros((size * size, spec.obs_dim), np.float32)
     states[:, 0], states[:, 1] = x.ravel(), y.ravel()
     return jnp.asarray(states)
 
 
-def label_map(program: Program, run: RunState, size: int = 121) -> jax.Array:
+def label_map(spec: EnvSpec, run: RunState, size: int = 121) -> jax.Array:
     """Returns the most likely category at each place of the arena, (size, size)."""
-    return jax.vmap(lambda s: run.learner.q(s).mode())(arena_grid(program, size)).reshape(size, size)
+    return jax.vmap(lambda s: run.learner.q(s).mode())(arena_grid(spec, size)).reshape(size, size)
 
 
 def palette(count: int) -> np.ndarray:
@@ -98,8 +100,8 @@ def palette(count: int) -> np.ndarray:
 
 def draw_labels(axis: Any, program: Program, run: RunState, size: int) -> None:
     """Colours the arena by the most likely category at each place."""
-    (left, right), (bottom, top) = ranges(program)
-    picture = palette(program.goals.dim)[np.asarray(label_map(program, run, size))]
+    (left, right), (bottom, top) = ranges(program.spec)
+    picture = palette(program.goals.dim)[np.asarray(label_map(program.spec, run, size))]
     axis.imshow(picture, origin="lower", extent=(left, right, bottom, top), alpha=0.35, interpolation="nearest")
 
 

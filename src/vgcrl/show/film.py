@@ -99,9 +99,10 @@ def _body(program: Program, run: RunState, z: jax.Array, free: bool, ask: "Reque
 
 
 def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Request") -> Scenes:
-    run, most = one_run(runs, index), max(1, round(ask.seconds / program.spec.seconds))
+    spec = program.config.of_setting(index // program.config.seeds).specification  # which depends on the projection
+    run, most = one_run(runs, index), max(1, round(ask.seconds / spec.seconds))
     path = np.asarray(program.record_episodes(runs, z, ask.noise))[index][: most + 1]
-    low, high = (np.array(x[:2]) for x in (program.spec.low, program.spec.high))
+    low, high = (np.array(x[:2]) for x in (spec.low, spec.high))
     are_places = METHODS[program.config.method].bounded and program.config.feature_indices(program.spec)[:2] == (0, 1)
     targets = np.asarray(z)[:, :2] if are_places else None
     ground, colours = None, hues(len(z))
@@ -109,10 +110,10 @@ def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Re
         palette = figures.palette(program.goals.dim)
         colours = [to_hex(palette[int(each)]) for each in z]
         if figures.is_planar(program):
-            likeliest = palette[np.asarray(figures.label_map(program, run))][..., :3]
+            likeliest = palette[np.asarray(figures.label_map(spec, run))][..., :3]
             ground = Image.fromarray((255 - 80 * (1 - likeliest[::-1])).astype(np.uint8))
     draw = panels.arena(path[..., :2], low, high, colours, targets, ground)
-    return Scenes(draw, len(path) - 1, program.spec.seconds, [_label(program, each) for each in z], colours)
+    return Scenes(draw, len(path) - 1, spec.seconds, [_label(program, each) for each in z], colours)
 
 
 def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> Scenes:

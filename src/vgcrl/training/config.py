@@ -21,7 +21,7 @@ from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.pictures import ENCODERS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
-from vgcrl.training.fields import EPISODES, HUGE, check, flag, is_whole, kind_of, option, spoken
+from vgcrl.training.fields import EPISODES, HUGE, check, digits, flag, is_whole, kind_of, option, spoken
 from vgcrl.training.replay import RELABEL_STATES
 
 ENGINES = ("auto", "jax", "mujoco", "mjx", "warp", "gymnasium")
@@ -208,6 +208,11 @@ class Config:
         count = max(map(len, values.values()))
         return [{k: v[i % len(v)] for k, v in values.items()} for i in range(count)]
 
+    def of_setting(self, setting: int) -> "Config":
+        """Returns the configuration of one setting alone."""
+        values = self.settings[setting]
+        return dataclasses.replace(self, **{name: (values[name],) for name in self.swept})
+
     @property
     def swept(self) -> list[str]:
         """Names of the knobs that have several values."""
@@ -216,7 +221,7 @@ class Config:
     @property
     def setting_names(self) -> list[str]:
         """A name for each setting, made of the knobs that differ; the name of an only setting is empty."""
-        return [", ".join(f"{k.replace('_', ' ')} {values[k]:g}" for k in self.swept) for values in self.settings]
+        return [", ".join(f"{k.replace('_', ' ')} {digits(values[k])}" for k in self.swept) for values in self.settings]
 
     def find_run(self, seed: int | None = None, setting: int | None = None) -> int:
         """Returns the index of the run with a seed, by default the first, and a setting.
@@ -237,7 +242,7 @@ class Config:
     def named_run(self, index: int) -> str:
         """Returns the name of a run: its seed, and the knobs in which settings differ."""
         setting, seed = divmod(index, self.seeds)
-        knobs = [f"{flag(name)} {self.settings[setting][name]:g}" for name in self.swept]
+        knobs = [f"{flag(name)} {digits(self.settings[setting][name])}" for name in self.swept]
         return ", ".join([f"seed {self.seed + seed}", *knobs])
 
     @property

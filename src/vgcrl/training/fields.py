@@ -99,6 +99,11 @@ def spoken(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
+def digits(x: float) -> str:
+    """Returns the value of a knob as a name has it: with all digits that tell two values apart, also seeds."""
+    return f"{x:.10g}"
+
+
 def words_of(name: str, value: Any) -> list[str]:
     """Returns the words of an option on the command line; some options are repeated for each of their values."""
     again = {"env_arg": flag("env_arg"), "plugins": "--import"}.get(name)

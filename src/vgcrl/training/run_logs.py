@@ -12,6 +12,7 @@ import numpy as np
 
 from vgcrl.training.config import Config
 from vgcrl.training.events import Events
+from vgcrl.training.fields import digits
 from vgcrl.training.summary import SUMMARISED
 
 MOST = 64  # most runs with a series each; if there are more, only the mean is written
@@ -25,7 +26,7 @@ def finite(values: dict[str, Any]) -> dict[str, float]:
 def series(config: Config) -> list[str]:
     """Returns a name for each run: its seed, and the knobs that differ."""
     seeds = range(config.seed, config.seed + config.seeds)
-    knobs = ["".join(f"{name}-{setting[name]:g}-" for name in config.swept) for setting in config.settings]
+    knobs = ["".join(f"{name}-{digits(setting[name])}-" for name in config.swept) for setting in config.settings]
     return [f"{knob}seed-{seed}" for knob in knobs for seed in seeds]
 
 

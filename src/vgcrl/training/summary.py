@@ -47,6 +47,13 @@ def _places(out: dict[str, Any]) -> list[dict[str, float]]:
     ]
 
 
+def _projection_seen(program: Program, projection: list[list[float]]) -> np.ndarray:
+    """Returns the matrix from the state to the features that q sees, without the parts of the state that it does not
+    see; W projects positions and velocities alike."""
+    seen = np.kron(np.eye(2), projection)[list(program.config.feature_indices(program.spec))]
+    return seen[:, seen.any(axis=0)]
+
+
 def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
     """Returns the record of an evaluation from `out`, its metrics (run, ...): a row per run, and mean and 95 % interval
     over the seeds of each setting."""
@@ -62,7 +69,7 @@ def summarise(program: Program, out: dict[str, Any]) -> dict[str, Any]:
         facts = config.build_env(SimpleNamespace(**setting)).spec.facts if native else {}
         row["posterior"] |= facts
         if "A" in row["posterior"] and "projection" in facts:
-            product = np.array(row["posterior"]["A"]) @ np.array(facts["projection"])
+            product = np.array(row["posterior"]["A"]) @ _projection_seen(program, facts["projection"])
             row["posterior"]["singular_values"] = np.linalg.svd(product, compute_uv=False).tolist()
         rows.append({"seed": seed, **{k: setting[k] for k in config.swept}, **row})
 

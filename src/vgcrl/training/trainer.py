@@ -1,9 +1,7 @@
 """Training with a folder: start a run, resume it, read it back."""
 
-import os
 from collections.abc import Callable, Generator
 from contextlib import chdir, contextmanager
-from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from vgcrl.training.fields import flag
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.logs import last_step, read_lines, truncate_lines
 from vgcrl.training.loop import NEVER, NOBODY, Callback, Evaluated, train_loop
+from vgcrl.training.memory import check_memory
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState, diverged, policy
 from vgcrl.training.resolve import resolve
@@ -66,30 +65,6 @@ def _note_collecting(config: Config, display: Display) -> None:
     """Report how many random steps come before learning, if they take a while."""
     if config.random_steps >= (LONG if config.native else LONG_ON_HOST):
         display.note(f"compiling, then collecting {config.random_steps:,} random steps before learning")
-
-
-def _memory() -> int:
-    """Returns the memory of all devices together, in bytes; that of the machine, if devices do not tell."""
-    devices = jax.local_devices()
-    told = [int((device.memory_stats() or {}).get("bytes_limit", 0)) for device in devices]
-    return sum(told) if all(told) else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _least_memory(program: Program) -> int:
-    """Returns the bytes that all runs need at least: for the observations in replay, and one network each."""
-    config, width = program.config, program.spec.obs_dim
-    weights = sum(a * b for a, b in pairwise((width, *config.hidden)))
-    return config.runs * ((1 if program.spec.pixels else 4) * config.replay * width + 4 * weights)
-
-
-def _check_memory(program: Program) -> None:
-    """Raise UsageError if the runs do not fit into memory, before the compiler aborts for that reason."""
-    needed, there = _least_memory(program), _memory()
-    if needed > there:
-        raise UsageError(
-            f"this does not fit into memory: at least {needed / 2**30:.1f} GiB of {there / 2**30:.1f}; "
-            "valid: fewer or smaller runs, networks, replay or observations"
-        )
 
 
 def _new_folder(config: Config, folder: Path | None) -> Path:
@@ -149,7 +124,7 @@ def start(
         check_free(folder)
     with chdir("."):  # an environment may change it when it starts
         program = compile_config(config)
-        _check_memory(program)
+        check_memory(config, program.spec)
         runs = jax.block_until_ready(program.init())
     _check_start(program, runs)
     asked, folder = folder, _new_folder(config, folder)
@@ -279,7 +254,7 @@ def resume(
     ):
         with chdir("."):
             program = compile_config(config)
-            _check_memory(program)
+            check_memory(config, program.spec)
             runs, counters = _go_on(folder, program, written, steps, display)
         truncate_lines(folder / "metrics.jsonl", counters["step"], config.runs)
         _note_gap(program, folder, counters["step"], display)

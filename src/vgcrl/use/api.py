@@ -9,6 +9,7 @@ from vgcrl.envs import find, gymnasium_engine, modules
 from vgcrl.errors import UsageError
 from vgcrl.files import as_path
 from vgcrl.training import trainer
+from vgcrl.training.fields import flag, spoken
 from vgcrl.training.loop import Callback
 from vgcrl.training.resolve import resolve
 from vgcrl.training.run_folder import Run, read_config
@@ -36,6 +37,10 @@ def make(env: Any = "pointmass", *, env_kwargs: dict[str, Any] | None = None, **
     for name in (name for name in options if name not in valid):
         raise UsageError(f"make takes no {name}; valid for {given['env']}: {', '.join(valid)}")
     config = resolve(given)
+    for name in config.swept:
+        raise UsageError(
+            f"{flag(name)} {spoken(getattr(config, name))}: make returns one environment; valid: one value"
+        )
     if config.native:
         return config.build_env()
     choices = config.horizon, bool(config.terminate), bool(config.positions), config.env_arg or ()

@@ -20,6 +20,7 @@ from vgcrl.training.config import Config
 from vgcrl.training.fields import LARGEST, is_whole
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.loop import check_finite
+from vgcrl.training.memory import check_memory
 from vgcrl.training.program import RunState
 from vgcrl.training.resolve import resolve
 from vgcrl.training.summary import summarise
@@ -49,6 +50,7 @@ class CompiledTraining:
 
     def __init__(self, config: Config):
         self.config, self._program = config, compile_config(config)
+        check_memory(config, self._program.spec)
         self._latest: Callable[[], Any] = lambda: None
         self._newest: TrainingState | None = None  # the state that environments on the host are in, if there are any
 

@@ -35,7 +35,7 @@ def evaluate_run(
     program, runs, counters = restore(folder, warn)
     config, spec = program.config, program.spec
     if isinstance(targets, Path):
-        wanted = target_states.from_file(targets, spec.obs_dim, spec.obs_shape)
+        wanted = target_states.from_file(targets, spec.obs_dim, spec.obs_shape, spec.rows)
     elif targets is not None:
         wanted = target_states.from_rows("targets", spec.rows(targets), spec.obs_dim, spec.obs_shape)
     else:

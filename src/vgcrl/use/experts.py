@@ -25,7 +25,7 @@ from vgcrl.objective.goals import Box
 from vgcrl.objective.types import EnvSpec
 from vgcrl.training import run_folder, summary, trainer
 from vgcrl.training.config import FIELDS, Config
-from vgcrl.training.fields import flag, words_of
+from vgcrl.training.fields import flag, spoken, words_of
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
 from vgcrl.training.program import Program, RunState
@@ -51,8 +51,10 @@ def configuration(given: Options) -> Config:
     if config.swept:
         raise UsageError(f"{flag(config.swept[0])} takes one value here: experts are of one setting; valid: one number")
     if any(low > min(SPEEDS) or high < max(SPEEDS) for low, high in _ranges(config)):
-        reach = f"from {min(SPEEDS)} to {max(SPEEDS)} m/s"
-        raise UsageError(f"--env {config.env}: its velocities do not reach {reach}; valid: a robot such as HalfCheetah")
+        which, valid = f"--env {config.env}", "a robot such as HalfCheetah"
+        if config.goal_range:
+            which, valid = f"--goal-range {spoken(config.goal_range)}", "a range that does, or none"
+        raise UsageError(f"{which}: velocities do not reach from {min(SPEEDS)} to {max(SPEEDS)} m/s; valid: {valid}")
     return config
 
 

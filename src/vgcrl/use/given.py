@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from vgcrl.envs import modules, own
 from vgcrl.errors import UsageError
 from vgcrl.training.config import DEFAULTS, FIELDS
-from vgcrl.training.fields import kind_of
+from vgcrl.training.fields import HUGE, kind_of
 from vgcrl.training.options import Options
 
 Words = str | Sequence[str]
@@ -40,7 +41,7 @@ class TrainOptions(TypedDict, total=False):
     env_arg: Words
     goal_range: Numbers
     goal_dim: int
-    features: str | Sequence[int]
+    features: str | Integers
     posterior: str
     sigma: float
     components: int
@@ -109,18 +110,18 @@ def to_options(values: dict[str, Any]) -> Options:
 def _value(name: str, x: Any) -> Any:
     kind = kind_of(FIELDS[name])
     x = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
+    each = x if isinstance(x, (Sequence, np.ndarray)) and not isinstance(x, str) else (x,)
     if kind.several and x is not None:
-        each = x if isinstance(x, (Sequence, np.ndarray)) and not isinstance(x, str) else (x,)
         return tuple(plain_number(one, kind.each) for one in each)
-    if name == "features" and isinstance(x, (list, tuple, np.ndarray)):
-        return ",".join(map(str, x))
+    if name == "features" and not isinstance(x, (str, NoneType)):
+        return ",".join(str(plain_number(one, int)) for one in each)
     return plain_number(x, kind.each)
 
 
 def plain_number(x: Any, kind: type) -> Any:
     """Returns a number as Python's own, of the kind asked for where it is one; else the value as it is."""
     x = x.item() if isinstance(x, np.generic) else x
-    if kind is float and isinstance(x, int) and not isinstance(x, bool):
+    if kind is float and isinstance(x, int) and not isinstance(x, bool) and abs(x) <= HUGE:  # a larger one is refused
         return float(x)
     return int(x) if kind is int and isinstance(x, float) and x.is_integer() else x
 

@@ -7,22 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vgcrl.envs.observations import check_unmasked, to_numbers
+from vgcrl.envs.observations import as_numbers, check_unmasked
 from vgcrl.measure.metrics import aim
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
 from vgcrl.training.program import Program, RunState, check_sound, one_run, without
-
-
-def _numbers(name: str, x: Any) -> np.ndarray:
-    """Returns an array of what a user gave, or raises ValueError where it holds anything but numbers."""
-    try:
-        found = np.asarray(x)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no array: {error}") from None
-    if found.dtype.kind not in "biuf" and not jax.dtypes.issubdtype(found.dtype, np.floating):  # such as bfloat16
-        raise ValueError(f"{name} has dtype {found.dtype}; valid: numbers")
-    return found
 
 
 def _is_flat(x: Any, size: int) -> bool:
@@ -72,14 +61,11 @@ class Policy:
         check_unmasked(name, x)
         flat, shape = self._shapes
         given = self.spec.rows(x)
-        if self.spec.flatten and given is x and not _is_flat(x, self.spec.obs_dim):
+        if self.spec.flatten and self.spec.obs_shape is None and given is x and not _is_flat(x, self.spec.obs_dim):
             what = f"{name} is no observation of {self.config.env}"
             raise ValueError(f"{what}; valid: as it gives them, or as gymnasium.spaces.flatten makes them of these")
         with np.errstate(over="ignore"):  # what is too large for float32 is not finite, see below
-            value = _numbers(name, self._joined(given) if isinstance(given, dict) else given)
-            if self.spec.pixels and shape in (value.shape, value.shape[1:]):
-                value = to_numbers(value, shape)
-            value = value.astype(np.float32)
+            value = as_numbers(name, self._joined(given) if isinstance(given, dict) else given).astype(np.float32)
         if not np.all(np.isfinite(value)):
             raise ValueError(f"{name} has a number that is not finite")
         if value.shape in (flat, shape):

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from vgcrl.envs import Env, gymnasium_engine
-from vgcrl.envs.observations import check_unmasked
+from vgcrl.envs.observations import as_numbers
 from vgcrl.errors import UsageError
 from vgcrl.objective.types import key_of_seed
 from vgcrl.training.config import FIELDS
 from vgcrl.training.fields import check, is_whole
 from vgcrl.use.api import make
+
+ACTION = "the policy's action"
 
 
 def lgr(
@@ -58,8 +60,7 @@ def lgr(
         raise UsageError(f"max_steps {max_steps!r} is not valid; valid: a whole number of at least 1")
     seed = seed.item() if isinstance(seed, np.generic) else seed
     check(FIELDS["seed"], seed)
-    check_unmasked("targets", targets)
-    goals = np.asarray(targets, np.float32)
+    goals = as_numbers("targets", targets).astype(np.float32)
     if not goals.size:
         raise UsageError("targets are empty: give at least one state")
     if not np.all(np.isfinite(goals)):
@@ -105,7 +106,7 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
     length = min(env.spec.horizon, max_steps or env.spec.horizon)
 
     def checked(action: Any) -> np.ndarray:
-        values, shape = np.asarray(action, np.float32), (env.spec.action_dim,)
+        values, shape = as_numbers(ACTION, action).astype(np.float32), (env.spec.action_dim,)
         if values.shape != shape or not np.isfinite(values).all():
             raise UsageError(f"the policy gave the action {action}; valid: {shape[0]} finite numbers")
         return values
@@ -124,12 +125,19 @@ def _native_episode(env: Env, max_steps: int | None) -> Callable:
 
 
 def _action(space: Any, given: Any) -> Any:
-    """Returns an action as the space has it: of its shape, or an int; raises UsageError where it is none."""
-    values, shape = np.asarray(given, np.float64), getattr(space, "shape", None)
+    """Returns an action as the space has it: of its shape, and of its integers or as an int where it has these; raises
+    UsageError where it is none."""
+    values, shape = as_numbers(ACTION, given).astype(np.float64), getattr(space, "shape", None)
     if shape == () and hasattr(space, "n"):  # of discrete actions
         if values.size == 1 and values.item() in range(space.start, space.start + space.n):
             return int(values.item())
         valid = f"a whole number from {space.start} to {space.start + space.n - 1}"
+    elif getattr(space, "dtype", None) is not None and np.dtype(space.dtype).kind in "iub":
+        with np.errstate(invalid="ignore"):  # what is no whole number is another one then
+            whole = values.astype(space.dtype)
+        if whole.size == math.prod(space.shape) and (whole == values).all() and space.contains(whole.reshape(shape)):
+            return whole.reshape(shape)
+        valid = f"whole numbers in {space}"
     else:
         if np.isfinite(values).all() and (shape is None or values.size == math.prod(shape)):
             return given if shape is None else np.reshape(given, shape)
