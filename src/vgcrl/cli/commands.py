@@ -222,7 +222,7 @@ def _film(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from vgcrl.experiments.reports import report
 
-    print(report(*args.dirs, out=args.out))
+    print(f"report: {report(*args.dirs, out=args.out)}")
     return 0
 
 
