@@ -39,6 +39,7 @@ BAD = {
     "an option without its value": (["train", "--steps"], "--steps"),
     "nothing to resume": (["resume"], "RUN"),
     "unknown method": (["train", "dyain"], "did you mean diayn"),
+    "method of a module": (["train", "mine"], "or --import MODULE, which registers it"),
     "unknown env": (["train", "diayn", "--env", "pointmas"], "did you mean pointmass"),
     "unknown option": (["train", "--goaldim", "3"], "did you mean --goal-dim"),
     "abbreviated option": (["train", "--step", "3"], "did you mean --steps"),
@@ -564,7 +565,9 @@ def test_foreign_files_among_checkpoints_are_left_alone(copied, capsys):
 def test_a_log_cut_off_by_a_kill_can_be_reported(copied, capsys):
     path = copied / "metrics.jsonl"
     path.write_text(path.read_text() + '{"step": 7')
+    capsys.readouterr()
     assert main(["report", str(copied)]) == 0
+    assert capsys.readouterr().out == f"report: {copied / 'report.html'}\n"
     path.write_text("{\n" + path.read_text())
     assert refused(capsys, "report", copied)
     path.unlink()

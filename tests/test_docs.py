@@ -7,7 +7,6 @@ import shlex
 from functools import partial
 from pathlib import Path
 
-import gymnasium
 import jax
 import numpy as np
 import pytest
@@ -108,8 +107,7 @@ def test_python_of_the_readme(tmp_path, monkeypatch):
     block, entry = pythons("README.md")
     assert "90_000" in block
     assert "500)" in block
-    names = {"my_policy": lambda obs, z: np.zeros(1), "my_encoder": lambda state: state}
-    names |= {"my_gym_env": gymnasium.make("Pendulum-v1"), "targets": np.zeros((2, 3))}
+    names = {}
     exec(block.replace("90_000", "9_000").replace("500)", "50)"), names)
     assert names["action"].shape == (2,)
     assert names["state"].iteration * names["program"].steps_per_iteration >= 9_000

@@ -226,6 +226,14 @@ def test_goals_are_a_list_of_some(skills, body, goals, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_goal_that_is_none_is_told_from_what_is(skills, body, tmp_path):
+    for run, goals, words in (
+        (skills, [12], ("an integer from 0 to 9, not 12", "valid: --skills from 0 to 9")),
+        (body, [(1.0, 2.0)], ("a list of 1 finite number, not (1.0, 2.0)", "valid: --goal with 1 number")),
+    ):
+        one_line(lambda run=run, goals=goals: vgcrl.film(run, goals=goals, out=tmp_path / "film.png"), *words)
+
+
 def test_skills_and_goals_are_not_taken_for_each_other(skills, body, tmp_path):
     for run, goals, words in (
         (skills, [(1.0, 2.0)], ("--goal (1.0, 2.0) is no goal of this diayn run", "valid: --skills from 0 to 9")),

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -10,7 +11,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 import vgcrl
 from tiny import TINY
 from vgcrl.errors import UsageError
-from vgcrl.training import checkpoint
+from vgcrl.training import checkpoint, display
 from vgcrl.training.display import Display
 from vgcrl.training.events import Events
 from vgcrl.training.logs import append_line, read_lines, to_json, truncate_lines
@@ -94,6 +95,20 @@ def test_a_last_iteration_past_the_end_leaves_no_negative_time(capsys):
     first, last = capsys.readouterr().err.splitlines()
     assert " 10 s left" in first
     assert " 0 s left" in last
+
+
+def test_where_there_is_no_terminal_a_line_is_printed_each_minute(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    for quiet in (False, True):
+        shown = Display("diayn", 2000, quiet)
+        shown.evaluated(0, {"F": 1.0, "lgr_z": 0.5})
+        capsys.readouterr()
+        for step in (500, 1000, 1500):
+            now[0] += 40
+            shown.advance(step, 10.0, collecting=step < 1500)
+        line = "step     1,000       10 steps/s per run    100 s left  collecting random steps\n"
+        assert capsys.readouterr().err == ("" if quiet else line)
 
 
 def scalars(folder):

@@ -18,8 +18,10 @@ from test_foreign import one_line
 from tiny import TINY, flags
 from vgcrl.cli import main
 from vgcrl.envs import ENVS, modules
+from vgcrl.objective.distributions import Direct
 from vgcrl.objective.methods import METHODS
 from vgcrl.objective.posteriors import POSTERIORS
+from vgcrl.objective.posteriors.base import Plain
 from vgcrl.training.options import Options
 from vgcrl.training.resolve import resolve
 
@@ -122,12 +124,29 @@ def test_every_row_may_be_the_start_of_another(name):
     assert METHODS["mine"] is METHODS[name]
 
 
+class Mean(Direct):
+    mean: jax.Array
+
+    def log_prob(self, z):
+        return -jax.numpy.sum((z - self.mean) ** 2)
+
+    def mode(self):
+        return self.mean
+
+
+class Unfinished(Plain):
+    def __call__(self, s):
+        return Mean(s)
+
+
 def test_a_posterior_may_be_registered_after_its_method():
     vgcrl.register_method("mine", METHODS["gcrl"]._replace(posteriors=("late",)))
     run = lambda: vgcrl.compile("mine", **TINY).init()  # noqa: E731
     one_line(run, "posterior 'late' of method 'mine' is unknown; valid: state-fixed, ")
     vgcrl.register_posterior("late", lambda key, build: None)
     one_line(run, "posterior 'late' was built as a NoneType; valid: what has the methods of")
+    vgcrl.register_posterior("late", lambda key, build: Unfinished())
+    one_line(run, "posterior 'late' returns a Mean, which has no sample and no expect; valid: what has the methods of")
     vgcrl.register_posterior("late", POSTERIORS["state-fixed"])
     assert run().iteration == 0
 

@@ -21,7 +21,7 @@ def add_goal_options(parser: argparse.ArgumentParser, which: str) -> None:
         type=checked(goal, "numbers separated by commas"),
         action="append",
         metavar="Z1,Z2",
-        help="the same where goals are vectors; repeat for more",
+        help="a goal, where goals are vectors; repeat for more",
     )
 
 

@@ -34,7 +34,7 @@ def parser(asked: str | None = None, usual: Mapping[str, Any] | None = None) -> 
     Options that need JAX are added only for the command asked for, or for all if none is; `usual` are the defaults of
     `train`, where they are known.
     """
-    top = Parser(prog="vgcrl", description="Variational goal-conditioned RL.", allow_abbrev=False)
+    top = Parser(prog="vgcrl", description="Train policies that reach goals and discover skills.", allow_abbrev=False)
     top.add_argument(
         "--version", action="version", version=f"vgcrl {vgcrl.__version__}", help="print the version and exit"
     )

@@ -100,7 +100,8 @@ class Vectors(eqx.Module):
     def read(self, z) -> Float[Array, " goal"]:
         value = np.asarray(z, np.float32)
         if value.shape != (self.dim,) or not np.all(np.isfinite(value)):
-            raise ValueError(f"a goal here is {self.dim} finite numbers, not {z!r}")
+            numbers = "finite number" if self.dim == 1 else "finite numbers"
+            raise ValueError(f"a goal here is a list of {self.dim} {numbers}, not {z!r}")
         return jnp.asarray(value)
 
     def show(self, z: Float[Array, " goal"]) -> Float[Array, " goal"]:

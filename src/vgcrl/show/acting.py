@@ -53,15 +53,15 @@ def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:
     what = "--skills" if discrete else "--goal"
     if not each:
         raise UsageError(f"{what} {given!r} is not valid; valid: a list of goals of this run")
+    valid = f"--skills from 0 to {goals.dim - 1}" if discrete else f"--goal with {counted(goals.dim, 'number')}"
     if discrete != (np.ndim(each[0]) == 0):
-        skills, vectors = f"--skills from 0 to {goals.dim - 1}", f"--goal with {counted(goals.dim, 'number')}"
-        asked, valid = ("--goal", skills) if discrete else ("--skills", vectors)
+        asked = "--goal" if discrete else "--skills"
         raise UsageError(f"{asked} {each[0]} is no goal of this {program.config.method} run; valid: {valid}")
     check_unmasked(what, each)
     try:
         found = np.stack([goals.read(z) for z in each])  # jnp.stack would compile a program of as many inputs
     except ValueError as error:
-        raise UsageError(f"{what}: {error}; valid: goals of this run") from None
+        raise UsageError(f"{what}: {error}; valid: {valid}") from None
     _check_range(goals, found)
     return jnp.asarray(found)
 

@@ -34,8 +34,8 @@ CURVES = (
 DIFFERENCES = (
     "Differences of means over seeds at the last evaluations, with Welch's 95 % interval. ▲ better and ▼ worse: the "
     "interval is above or below 0. Not corrected for several comparisons: 1 in 20 of equal runs is marked by chance. "
-    "–: not known, or not comparable (another environment or other goals; but for F and LGR(z) also another "
-    "--evaluate-episodes, since each episode has a target of its own)."
+    "–: not known, or not comparable: another environment; for F and LGR(z) other goals, such as another --goal-dim; "
+    "for the others another --evaluate-episodes, since each episode has a target of its own."
 )
 TOGETHER = "Means over seeds; shaded: 95 % intervals. Dashed: chance and best, where they are the same for all."
 
@@ -116,7 +116,7 @@ def run_page(run: EvaluatedRun, beside: Path | None = None) -> Page:
     learned = lines[-1]["seeds"][0]["posterior"]
     if learned:
         rows = [[k, str(jax.tree.map(lambda x: round(x, 3), v))] for k, v in learned.items()]
-        sections.append(Section("What q learned (first seed)", table=Table(["", "value"], rows)))
+        sections.append(Section("Parameters of q (first seed)", table=Table(["", "value"], rows)))
     effort = (
         f"{counters['step']:,} environment steps per run, {counted(config.seeds, 'seed')}, {counters['wall']:.0f} s"
     )

@@ -75,7 +75,9 @@ class Config:
     )
     goal_dim: int = option("dimension of z, or number of categories", least=1)
     features: str = option("dimensions of the observation that q sees: all|place|position|velocity|0,1,5")
-    posterior: str = option("family of q, one that the method has, e.g. gaussian|gaussian-fixed|gaussian-full|gmm")
+    posterior: str = option(
+        "family of q, one of the method's; of vgcrl: gaussian|gaussian-fixed|gaussian-global|gaussian-full|gmm"
+    )
     sigma: float = option(
         "standard deviation of q: its value where fixed, its start where learned", 1.0, least=1e-6, most=HUGE
     )

@@ -110,11 +110,11 @@ def words_of(name: str, value: Any) -> list[str]:
     return [word for each in value or () for word in (again, each)] if again else [flag(name), spoken(value)]
 
 
-def one_of(name: str, value: Any, valid: Iterable[str]) -> None:
-    """Raise UsageError unless the value is one of `valid`."""
+def one_of(name: str, value: Any, valid: Iterable[str], other: str = "") -> None:
+    """Raise UsageError unless the value is one of `valid`; `other` says what else would be."""
     valid = list(valid)
     if value not in valid:
-        raise UsageError(f"{name} {value!r} is unknown{hint(str(value), valid)}; valid: {', '.join(valid)}")
+        raise UsageError(f"{name} {value!r} is unknown{hint(str(value), valid)}; valid: {', '.join(valid)}{other}")
 
 
 def check(field: dataclasses.Field, value: Any) -> None:
@@ -125,7 +125,10 @@ def check(field: dataclasses.Field, value: Any) -> None:
         several = ", or several" if kind.several else ""
         raise UsageError(f"{flag(field.name)} {value!r} is not valid; valid: {kind.name}{several}")
     if about.choices:
-        one_of("method" if field.name == "method" else flag(field.name), value, about.choices)
+        if field.name == "method":
+            one_of("method", value, about.choices, ", or --import MODULE, which registers it")
+        else:
+            one_of(flag(field.name), value, about.choices)
     if about.least is not None:
         _check_range(field.name, values, about.least, about.most, about.valid or _range(kind, about))
 

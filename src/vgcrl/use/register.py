@@ -11,10 +11,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from vgcrl.envs import ENVS, EnvRow, modules, own
 from vgcrl.errors import UsageError
 from vgcrl.objective.methods import METHODS, Method
 from vgcrl.objective.posteriors import LINEAR, OPTIONS, POSTERIORS, Build, Posterior
+from vgcrl.objective.posteriors.base import Distribution
 from vgcrl.training.config import FIELDS, specification_of
 from vgcrl.training.fields import check
 
@@ -92,6 +96,12 @@ def _built(name: str, build: Callable[..., Any], key: Any, facts: Build) -> Post
     if not isinstance(made, Posterior):
         valid = "what has the methods of vgcrl.objective.posteriors.Posterior"
         raise UsageError(f"posterior {name!r} was built as a {type(made).__name__}; valid: {valid}")
+    of = []
+    jax.eval_shape(lambda s: of.append(made(s)), jax.ShapeDtypeStruct((facts.features,), jnp.float32))
+    missing = [x for x in vars(Distribution) if not x.startswith("_") and not hasattr(of[0], x)]
+    if missing:
+        what = f"posterior {name!r} returns a {type(of[0]).__name__}, which has no {' and no '.join(missing)}"
+        raise UsageError(f"{what}; valid: what has the methods of vgcrl.objective.posteriors.base.Distribution")
     return made
 
 

@@ -14,5 +14,5 @@ def add_options(parser: argparse.ArgumentParser, _: Usual) -> None:
 def run(args: argparse.Namespace) -> int:
     from vgcrl.experiments.reports import report
 
-    print(report(*args.dirs, out=args.out))
+    print(f"report: {report(*args.dirs, out=args.out)}")
     return 0
