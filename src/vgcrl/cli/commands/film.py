@@ -22,7 +22,9 @@ def add_options(parser: argparse.ArgumentParser, _: Usual) -> None:
     add_noise_option(parser)
     parser.add_argument("--tensorboard", action="store_true", help="also add the .gif to the run's events")
     parser.add_argument("--seed", type=PARSERS[int], metavar="S", help="seed whose policy acts [the run's first]")
-    parser.add_argument("--setting", type=PARSERS[int], metavar="K", help="which of several settings, counted from 0 [0]")
+    parser.add_argument(
+        "--setting", type=PARSERS[int], metavar="K", help="which of several settings, counted from 0 [0]"
+    )
     parser.add_argument("--out", type=PATH, metavar="FILE", help=".gif, .mp4 or .png [film.gif in RUN; POLICY.gif]")
 
 
