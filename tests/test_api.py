@@ -97,7 +97,7 @@ def test_policy_refuses_what_it_cannot_mean(windy):
         vgcrl.register_method(5, METHODS["gcrl"])
     with pytest.raises(vgcrl.UsageError, match="unknown option 'stepz'"):
         vgcrl.train(stepz=3)
-    with pytest.raises(vgcrl.UsageError, match="--features '0.5' is not understood; valid: "):
+    with pytest.raises(vgcrl.UsageError, match=r"--features '0\.5' is not understood; valid: "):
         vgcrl.train(features=0.5)
     for wrong in ({"seeds": 2.5}, {"hidden": [16.5]}, {"terminate": "no"}):
         (name,) = wrong
