@@ -20,7 +20,22 @@ class Parser(argparse.ArgumentParser):
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message if "; valid: " in message else f"{message}; valid: as `{self.prog} --help` tells")
+        raise UsageError(message if "; valid: " in message else f"{message}; valid: {self._valid(message)}")
+
+    def _valid(self, message: str) -> str:
+        """Returns what is valid where argparse says only what is wrong."""
+        if missing := re.search("are required: (.*)", message):
+            values = (self._spelled_out(word) for word in missing[1].split(", "))
+            return f"`{' '.join([self.prog, *values])}`"
+        if "not allowed with" in message:
+            return "one of the two"
+        option = re.match("argument (--[a-z-]+): expected", message)
+        return self._spelled_out(option[1]) if option else f"as `{self.prog} --help` tells"
+
+    def _spelled_out(self, word: str) -> str:
+        """Returns an option with the name of its value; other words as they are."""
+        action = self._option_string_actions.get(word)
+        return f"{word} {action.metavar or 'VALUE'}" if action else word
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
