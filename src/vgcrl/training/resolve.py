@@ -13,8 +13,9 @@ from vgcrl.objective.methods import METHODS, Method
 from vgcrl.objective.posteriors import BOUNDED_BY_LAYERS, LINEAR, POSTERIORS, UNLEARNED
 from vgcrl.objective.posteriors import OPTIONS as POSTERIOR_OPTIONS
 from vgcrl.objective.types import EnvSpec
-from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, feature_indices, schedule, specification, with_range
+from vgcrl.training.config import DEFAULTS, FIELDS, KNOBS, Config, schedule, specification
 from vgcrl.training.fields import LARGEST, flag
+from vgcrl.training.goal_features import feature_indices, with_range
 from vgcrl.training.options import Options
 from vgcrl.training.replay import rows_needed
 
