@@ -185,6 +185,7 @@ def test_goals_of_a_page_that_plays_back_are_asked_for(tmp_path, capsys):
     episodes = export_run(run, print, False, asked)["world"]["episodes"]
     for episode, (goal,) in zip(episodes, asked, strict=True):
         seen = episode["observations"]
+        assert seen["shape"][0] == 6 + 1, "the start, and what came of each step"
         last = np.frombuffer(base64.b64decode(seen["f32"]), "<f4").reshape(seen["shape"])[-1, 0]
         assert episode["label"] == f"to {goal:.2f}: reached {last:.2f}".replace("-", "−")
     assert main(["explore", str(run), "--goal", "9"]) == 2

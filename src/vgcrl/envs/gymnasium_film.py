@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,13 @@ class NoPictures(UsageError):
     """An environment that does not draw itself; the message says why."""
 
 
+class Episode(NamedTuple):
+    """An episode at its start and after every step."""
+
+    observations: np.ndarray  # (step, obs)
+    pictures: list[np.ndarray]  # (height, width, 3) each, as many; or none
+
+
 def _rendered(env: Any, _: Any) -> np.ndarray:
     picture = np.asarray(env.render())
     if picture.ndim != 3 or picture.shape[-1] != 3:
@@ -35,17 +42,23 @@ def _observed(_: Any, obs: Any) -> np.ndarray:
     return last if last.shape[-1] == 3 else np.repeat(last[..., -1:], 3, axis=-1)
 
 
-def _episode(env: Any, steps: int, act: Act, look: Callable[[Any, Any], Any]) -> list[Any]:
-    """Runs one episode, and returns look(env, obs) at its start and after every step."""
+def _episode(env: Any, steps: int, act: Act, draw: Callable[[Any, Any], np.ndarray] | None = None) -> Episode:
+    """Runs one episode of at most `steps` steps; draw(env, obs) makes its pictures."""
     flatten = observations.flat(env.observation_space).flatten
-    obs, _ = env.reset(seed=0)
-    seen = [look(env, obs)]
+    seen, pictures = [], []
+
+    def look(obs: Any) -> None:
+        seen.append(np.array(flatten(obs), np.float32))
+        if draw is not None:
+            pictures.append(draw(env, obs))
+
+    look(env.reset(seed=0)[0])
     for _ in range(steps):
-        obs, _, terminated, truncated, _ = env.step(act(np.array(flatten(obs), np.float32)))
-        seen.append(look(env, obs))
+        obs, _, terminated, truncated, _ = env.step(act(seen[-1]))
+        look(obs)
         if terminated or truncated:
             break
-    return seen
+    return Episode(np.stack(seen), pictures)
 
 
 @contextmanager
@@ -59,7 +72,7 @@ def _made(name: str, options: dict[str, Any], tell: Callable[[BaseException], Us
             close(env)
 
 
-def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> list[np.ndarray]:
+def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> Episode:
     drawing = {**options, "render_mode": "rgb_array"}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*render_mode")  # that it may not draw itself is told if it does not
@@ -68,8 +81,8 @@ def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -
             return _episode(env, steps, act, _rendered)
 
 
-def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np.ndarray]:
-    """Runs one episode of at most `steps` steps, and returns its pictures, each (height, width, 3).
+def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> Episode:
+    """Runs one episode of at most `steps` steps, with pictures.
 
     They are what the environment renders, else its observations where those are pictures; raises NoPictures where there
     are neither.
@@ -84,7 +97,7 @@ def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> list[np
             return _episode(env, steps, act, _observed)
 
 
-def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> None:
-    """Runs one episode without pictures; `act` sees every observation but the last."""
+def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> Episode:
+    """Runs one episode of at most `steps` steps, without pictures."""
     with _made(name, own.to_keywords(env_arg), partial(broken, name)) as env:
-        _episode(env, steps, act, lambda env, obs: None)
+        return _episode(env, steps, act)

@@ -125,13 +125,13 @@ def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> S
         return program.spec.native(act(obs[None], z[None])[0])
 
     try:
-        frames = [gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g)) for g in z]
+        seen = [gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g)) for g in z]
     except gymnasium_film.NoPictures as error:
         raise UsageError(
             f"{config.env} cannot be filmed: {error}; valid: one that takes render_mode='rgb_array'"
         ) from None
     labels = [_label(program, each) for each in z]
-    return Scenes(panels.pictures(frames), steps, program.spec.seconds, labels, hues(len(z)))
+    return Scenes(panels.pictures([each.pictures for each in seen]), steps, program.spec.seconds, labels, hues(len(z)))
 
 
 class Request(NamedTuple):

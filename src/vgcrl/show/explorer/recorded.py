@@ -5,7 +5,7 @@ An observation that is a picture has no curves; it is shown itself where the env
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -49,24 +49,13 @@ def _label(program: Program, z: Any, last: np.ndarray) -> str:
 
 
 def record(
-    env: str, env_arg: tuple[str, ...], steps: int, act: Callable[[np.ndarray], np.ndarray], pictured: bool = True
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Runs one episode and returns its pictures and its observations, (step, obs).
-
-    There are no pictures where `pictured` is False or the environment has none.
-    """
-    seen: list[np.ndarray] = []
-
-    def look(obs: np.ndarray) -> np.ndarray:
-        seen.append(obs)
-        return act(obs)
-
+    env: str, env_arg: tuple[str, ...], steps: int, act: gymnasium_film.Act, pictured: bool = True
+) -> gymnasium_film.Episode:
+    """Runs one episode. There are no pictures where `pictured` is False or the environment has none."""
     with suppress(gymnasium_film.NoPictures):
         if pictured:
-            return gymnasium_film.filmed(env, env_arg, steps, look), np.stack(seen)
-    seen.clear()
-    gymnasium_film.unfilmed(env, env_arg, steps, look)
-    return [], np.stack(seen)
+            return gymnasium_film.filmed(env, env_arg, steps, act)
+    return gymnasium_film.unfilmed(env, env_arg, steps, act)
 
 
 def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> list[Data]:
@@ -78,7 +67,7 @@ def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any]
     steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
     goals = some_goals(program, run, GOALS) if given is None else given_goals(program, given)
     for z in goals:
-        frames, seen = record(
+        seen, frames = record(
             config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]), pictured
         )
         pictured = bool(frames)  # an environment that gave no pictures once never will
