@@ -38,7 +38,8 @@ def _label(program: Program, z: Any, last: np.ndarray) -> str:
     """Returns the label of an episode: its goal and, where goals are states, the state at its end."""
 
     def numbers(values: Any) -> str:
-        return ", ".join(f"{x:.2f}" for x in np.asarray(values)[:4]).replace("-", "−")
+        rounded = np.round(np.asarray(values)[:4], 2) + 0.0  # no number is −0
+        return ", ".join(f"{x:.2f}" for x in rounded).replace("-", "−")
 
     if isinstance(program.goals, Discrete):
         return f"skill {int(z)}"

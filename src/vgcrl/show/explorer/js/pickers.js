@@ -1,8 +1,7 @@
 // How one chooses a goal: buttons for skills, a pad for two dimensions, sliders for one or many.
 import { BODY, GOAL, skillColour } from "vgcrl/colours.js";
 import { element } from "vgcrl/dom.js";
-
-const number = (v) => v.toFixed(2).replace("-", "−");
+import { number } from "vgcrl/words.js";
 
 // A button per skill; how full it is says how likely q finds that skill.
 function skills(show) {

@@ -2,6 +2,7 @@
 import { skillColour } from "vgcrl/colours.js";
 import { byId, element } from "vgcrl/dom.js";
 import { rows, tensor } from "vgcrl/networks.js";
+import { number } from "vgcrl/words.js";
 
 const CURVES = 8; // dimensions drawn
 
@@ -20,7 +21,7 @@ function drawCurves(pen, [left, top, width, height], episode, names, now) {
     pen.stroke();
     pen.fillStyle = "#6d685d";
     pen.font = "12px system-ui, sans-serif";
-    pen.fillText(`${name}: ${values[Math.min(now, values.length - 1)].toFixed(2).replace("-", "−")}`, left, top + (k + 0.12) * band);
+    pen.fillText(`${name}: ${number(values[Math.min(now, values.length - 1)], 3)}`, left, top + (k + 0.12) * band);
     pen.fillStyle = skillColour(k, shown.length);
     pen.beginPath();
     pen.arc(x(Math.min(now, values.length - 1)), y(values[Math.min(now, values.length - 1)]), 4, 0, 2 * Math.PI);
