@@ -132,7 +132,7 @@ def test_skills_that_move_differ_from_the_table_in_what_q_sees_only():
 def test_a_program_beside_the_table_has_an_update_per_step_and_the_papers_numbers():
     (job,) = (job for job in grid.jobs(discrete.GRID, Request()) if "update-per-step" in job.name)
     config = resolve(job.options)
-    assert (config.envs, config.updates_per_step, config.steps, config.seeds) == (8, 1.0, 10_000_000, 3)
+    assert (config.envs, config.updates_per_step, config.steps, config.seeds) == (64, 1.0, 10_000_000, 3)
     table = {key(row): row for row in paper_rows("discrete")}
     assert [row["LGR_v"] for row in job.rows] == [table[key(row)]["LGR_v"] for row in job.rows] == ["0.673", "0.704"]
 
@@ -497,7 +497,7 @@ def test_a_program_beside_the_table_is_as_asked_for_where_it_is_named():
         return options["envs"], options["updates_per_step"], options["evaluate_every"], options["steps"]
 
     assert found(**asked, program=name) == (4, 0.5, 100_000, 200_000)
-    assert found(**asked)[:2] == found()[:2] == (8, 1.0)
+    assert found(**asked)[:2] == found()[:2] == (64, 1.0)
     with pytest.raises(UsageError, match="--program names one program, so --env has no meaning"):
         grid.select(grid.jobs(discrete.GRID, Request()), Request(program=name, env=("Ant",)))
 
