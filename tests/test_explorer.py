@@ -325,6 +325,15 @@ def test_a_narrow_screen_shows_everything_without_scrolling_sideways(browser, tm
     browser.resize(*SIZE)
 
 
+def test_the_panel_has_room_for_the_names_of_settings(browser, tmp_path):
+    browser.resize(1000, 500)
+    options = {"relabel": "p-her", "relabel_fraction": (0.0, 0.5), "spectral_norm": (0.0, 2.0), "seeds": 2}
+    show(browser, untrained(tmp_path, "diayn", **options))
+    panel = browser.run("['scrollWidth', 'clientWidth'].map(i => document.querySelector('aside')[i])")
+    assert panel[0] <= panel[1]
+    browser.resize(*SIZE)
+
+
 def test_a_target_state_becomes_the_goal_that_stands_for_it(browser, tmp_path):
     folder = untrained(tmp_path, "vgcrl")
     show(browser, folder)
