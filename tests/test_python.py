@@ -130,7 +130,7 @@ def test_plot(run):
 def test_a_plot_tells_settings_apart_and_shows_what_a_lost_seed_has():
     rows = [{"step": s, "seed": 0, "spectral_norm": c, "F": x} for s in (0, 9) for c, x in ((0.0, 1.0), (2.0, None))]
     lines = history.figure(rows, "F").axes[0].lines
-    assert [line.get_label() for line in lines] == ["seed 0, spectral_norm 0", "seed 0, spectral_norm 2"]
+    assert [line.get_label() for line in lines] == ["seed 0, spectral norm 0", "seed 0, spectral norm 2"]
     assert list(lines[0].get_ydata()) == [1.0, 1.0]
 
 

@@ -19,7 +19,7 @@ from vgcrl.objective.types import EnvSpec
 from vgcrl.show.acting import some_goals
 from vgcrl.show.subplots import mark_steps, subplots
 from vgcrl.show.tables import LABELS
-from vgcrl.training.fields import digits
+from vgcrl.training.fields import knobs_in_words
 from vgcrl.training.program import Program, RunState, one_run
 
 
@@ -47,9 +47,8 @@ def curves(
     size = 3.6 * len(names), 2.8
     figure, (axes,) = subplots(1, len(names), figsize=size, squeeze=False)
     steps = [line["step"] for line in lines]
-    settings = [
-        ", ".join(f"{k} {digits(v)}" for k, v in s.items() if k not in lines[0]) for s in lines[0].get("settings", [{}])
-    ]
+    each = lines[0].get("settings", [{}])
+    settings = [", ".join(knobs_in_words({k: v for k, v in s.items() if k not in lines[0]})) for s in each]
     for axis, name in zip(axes, names, strict=True):
         for i, group in enumerate(np.split(over_time(lines, itemgetter(name)), len(settings), axis=1)):
             axis.plot(steps, group, color=f"C{i}", alpha=0.3, linewidth=1)

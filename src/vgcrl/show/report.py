@@ -80,7 +80,7 @@ def watch(folder: Path, program: Program, beside: Path) -> list[Section]:
         return [Section("Watch it", f"Choose a goal and watch: {link}", link=quote(os.fsencode(link)))]
     if filmstrip.is_body(program):
         command = command_for("explore", folder, program.config)
-        return [Section("Watch it", f"`{command}` writes an interactive page: choose a goal and watch.")]
+        return [Section("Watch it", f"Choose a goal and watch, on a page that this command writes: {command}")]
     return []
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vgcrl.training import summary
-from vgcrl.training.fields import digits
+from vgcrl.training.fields import knobs_in_words
 
 # Names of numbers: the paper's where it has one, else plain words.
 LABELS = {
@@ -72,7 +72,7 @@ def metrics_table(record: dict[str, Any]) -> Table:
     swept = [k for k in groups[0] if k not in record] if "settings" in record else []
 
     def label(row: dict[str, Any], what: str) -> str:
-        return ", ".join([what, *(f"{k} {digits(row[k])}" for k in swept)])
+        return ", ".join([what, *knobs_in_words({k: row[k] for k in swept})])
 
     rows = [[label(row, f"seed {row['seed']}"), *(number(row[n]) for n in names)] for row in record["seeds"]]
     for group in groups:

@@ -21,7 +21,7 @@ from vgcrl.objective.networks import INPUTS
 from vgcrl.objective.pictures import ENCODERS
 from vgcrl.objective.relabel import RELABELS
 from vgcrl.objective.types import EnvSpec, Knobs
-from vgcrl.training.fields import EPISODES, HUGE, check, digits, flag, is_whole, kind_of, option
+from vgcrl.training.fields import EPISODES, HUGE, check, digits, flag, is_whole, kind_of, knobs_in_words, option
 from vgcrl.training.goal_features import feature_indices, with_range
 from vgcrl.training.replay import RELABEL_STATES
 
@@ -224,7 +224,7 @@ class Config:
     @property
     def setting_names(self) -> list[str]:
         """A name for each setting, made of the knobs that differ; the name of an only setting is empty."""
-        return [", ".join(f"{k.replace('_', ' ')} {digits(values[k])}" for k in self.swept) for values in self.settings]
+        return [", ".join(knobs_in_words({k: values[k] for k in self.swept})) for values in self.settings]
 
     def find_run(self, seed: int | None = None, setting: int | None = None) -> int:
         """Returns the index of the run with a seed, by default the first, and a setting.

@@ -104,6 +104,11 @@ def digits(x: float) -> str:
     return f"{x:.10g}"
 
 
+def knobs_in_words(values: dict[str, float]) -> list[str]:
+    """Returns the knobs of a setting as tables and pictures show them, such as "relabel fraction 0.5"."""
+    return [f"{name.replace('_', ' ')} {digits(value)}" for name, value in values.items()]
+
+
 def words_of(name: str, value: Any) -> list[str]:
     """Returns the words of an option on the command line; some options are repeated for each of their values."""
     again = {"env_arg": flag("env_arg"), "plugins": "--import"}.get(name)

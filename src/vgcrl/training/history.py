@@ -4,7 +4,7 @@ from typing import Any
 
 from vgcrl.errors import UsageError, install
 from vgcrl.training.config import KNOBS
-from vgcrl.training.fields import digits
+from vgcrl.training.fields import knobs_in_words
 
 
 def rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def figure(table: list[dict[str, Any]], metric: str) -> Any:
     swept = [name for name in KNOBS if len({row.get(name) for row in table}) > 1]
     for r in range(runs):
         mine = table[r::runs]
-        label = ", ".join([f"seed {mine[0]['seed']}", *(f"{name} {digits(mine[0][name])}" for name in swept)])
+        label = ", ".join([f"seed {mine[0]['seed']}", *knobs_in_words({name: mine[0][name] for name in swept})])
         axis.plot([row["step"] for row in mine], [row[metric] for row in mine], label=label)
     axis.set(xlabel="environment steps", ylabel=metric)
     axis.legend()
