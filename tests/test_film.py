@@ -272,7 +272,7 @@ def test_what_does_not_draw_itself_is_asked_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gymnasium_film, "filmed", fails)
     program, runs, _ = trainer.restore(untrained(tmp_path, "diayn", env="Pendulum-v1", goal_dim=3), print)
-    found = recorded.episodes(program, runs, noise=False, given=None)
+    found = recorded.episodes(program, runs, noise=False, given=None, say=print)
     assert (len(found), len(asked), found[2]["pictures"]) == (3, 1, [])
 
 

@@ -17,9 +17,13 @@ from test_foreign import KEYS, one_line
 from tiny import TINY, flags
 from untrained import untrained
 from vgcrl.cli import main
+from vgcrl.envs import gymnasium_film
 from vgcrl.envs.goal_envs import OwnSuccess
 from vgcrl.envs.gymnasium_engine import Foreign
 from vgcrl.objective.methods import METHODS
+from vgcrl.show import film as films
+from vgcrl.show.explorer.export import export_run
+from vgcrl.show.film import Request
 from vgcrl.training import evaluation
 from vgcrl.training.host_program import compile_config
 from vgcrl.training.options import Options
@@ -152,6 +156,9 @@ def test_a_run_says_what_it_sees_and_how_often_it_succeeds(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert {0 <= row["env_success_end"] <= row["env_success"] <= 1 for row in record["seeds"]} == {True}
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "environment&#39;s success: share of episodes in which" in page
+    assert "its success at the end: the same at the last step" in page
 
 
 def test_mazes_are_known_by_their_ids():
@@ -308,3 +315,27 @@ def test_a_policy_for_goals_that_are_choices_takes_what_it_was_trained_on(tmp_pa
     assert policy.act(seen[2], goal_state=seen[3]) in range(4)
     with pytest.raises(ValueError, match=r"obs has shape \(2,\), the environment's observations have \(6,\)"):
         policy.predict({"observation": 1, "achieved_goal": 0, "desired_goal": 2})
+
+
+def test_films_and_pages_pursue_what_the_environment_asks_for(tmp_path, monkeypatch):
+    folder, said, seeds = untrained(tmp_path / "run", "gcrl", env=REACH, horizon=4, seeds=1), [], []
+    env = gymnasium.make(REACH)
+    asked = [env.reset(seed=seed)[0]["desired_goal"] for seed in range(8)]
+
+    def told(goal, digits):
+        return "to " + ", ".join(f"{x:.{digits}f}" for x in goal)
+
+    labels = [each["label"] for each in export_run(folder, said.append, False, None)["world"]["episodes"]]
+    assert [label.split(":")[0] for label in labels] == [told(goal, 2).replace("-", "−") for goal in asked]
+    assert "recording 8 episodes of at most 4 steps" in said
+
+    def filmed(env, env_arg, steps, act, seed):
+        seeds.append(seed)
+        return gymnasium_film.Episode(np.zeros((1, 5)), [np.zeros((8, 8, 3), np.uint8)] * (steps + 1))
+
+    monkeypatch.setattr(gymnasium_film, "filmed", filmed)
+    assert films.scenes(folder, Request(), said.append).labels == [told(goal, 1) for goal in asked[:4]]
+    assert films.scenes(folder, Request([(0.5, 0.25)]), said.append).labels == ["to 0.5, 0.2"]
+    assert seeds == [0, 1, 2, 3, 0]
+    skills = untrained(tmp_path / "skills", "diayn", env=REACH, horizon=4, seeds=1, goal_dim=3)
+    assert films.scenes(skills, Request(), said.append).labels == ["skill 0", "skill 1", "skill 2"]

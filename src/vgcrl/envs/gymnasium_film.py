@@ -42,7 +42,9 @@ def _observed(_: Any, obs: Any) -> np.ndarray:
     return last if last.shape[-1] == 3 else np.repeat(last[..., -1:], 3, axis=-1)
 
 
-def _episode(env: Any, steps: int, act: Act, draw: Callable[[Any, Any], np.ndarray] | None = None) -> Episode:
+def _episode(
+    env: Any, steps: int, act: Act, seed: int, draw: Callable[[Any, Any], np.ndarray] | None = None
+) -> Episode:
     """Runs one episode of at most `steps` steps; draw(env, obs) makes its pictures."""
     flatten = observations.flat(env.observation_space).flatten
     seen, pictures = [], []
@@ -52,7 +54,7 @@ def _episode(env: Any, steps: int, act: Act, draw: Callable[[Any, Any], np.ndarr
         if draw is not None:
             pictures.append(draw(env, obs))
 
-    look(env.reset(seed=0)[0])
+    look(env.reset(seed=seed)[0])
     for _ in range(steps):
         obs, _, terminated, truncated, _ = env.step(act(seen[-1]))
         look(obs)
@@ -72,32 +74,41 @@ def _made(name: str, options: dict[str, Any], tell: Callable[[BaseException], Us
             close(env)
 
 
-def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act) -> Episode:
+def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act, seed: int) -> Episode:
     drawing = {**options, "render_mode": "rgb_array"}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*render_mode")  # that it may not draw itself is told if it does not
         with _made(name, drawing, lambda error: NoPictures(told(error))) as env:  # whatever is wrong with a renderer
             choose_for_gymnasium()
-            return _episode(env, steps, act, _rendered)
+            return _episode(env, steps, act, seed, _rendered)
 
 
-def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> Episode:
-    """Runs one episode of at most `steps` steps, with pictures.
+def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act, seed: int = 0) -> Episode:
+    """Runs one episode of at most `steps` steps, which starts as `seed` says, with pictures.
 
     They are what the environment renders, else its observations where those are pictures; raises NoPictures where there
     are neither.
     """
     options = own.to_keywords(env_arg)
     try:
-        return _drawn_by_itself(name, options, steps, act)
+        return _drawn_by_itself(name, options, steps, act, seed)
     except NoPictures as undrawn:
         with _made(name, options, partial(broken, name)) as env:
             if not observations.is_picture(env.observation_space):
                 raise undrawn from None
-            return _episode(env, steps, act, _observed)
+            return _episode(env, steps, act, seed, _observed)
 
 
-def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act) -> Episode:
-    """Runs one episode of at most `steps` steps, without pictures."""
+def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act, seed: int = 0) -> Episode:
+    """Runs one episode of at most `steps` steps, which starts as `seed` says, without pictures."""
     with _made(name, own.to_keywords(env_arg), partial(broken, name)) as env:
-        return _episode(env, steps, act)
+        return _episode(env, steps, act, seed)
+
+
+def desired_goals(name: str, env_arg: tuple[str, ...], count: int) -> np.ndarray:
+    """Returns the goals that a goal environment asks for in the episodes of the seeds 0, 1, …, (episode, goal)."""
+    with _made(name, own.to_keywords(env_arg), partial(broken, name)) as env:
+        desired = observations.flat(env.observation_space).desired
+        if desired is None:
+            raise UsageError(f"{name} asks for no goals; valid: a goal environment")
+        return np.stack([desired(env.reset(seed=seed)[0]) for seed in range(count)])

@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vgcrl.envs.gymnasium_film import desired_goals
 from vgcrl.envs.observations import check_unmasked
 from vgcrl.errors import UsageError
 from vgcrl.measure.rollout import sample_goals
 from vgcrl.objective.goals import Box, Discrete, Sphere, current
+from vgcrl.objective.methods import METHODS
 from vgcrl.show.tables import counted
 from vgcrl.training.program import Program, RunState
 
@@ -44,6 +46,20 @@ def some_goals(program: Program, run: RunState, count: int, key: jax.Array | Non
     if isinstance(program.goals, Discrete):
         return jnp.asarray(np.linspace(0, size - 1, min(size, count)).round().astype(np.int32))
     return sample_goals(current(program.goals, run.learner.q), run.key_evaluation if key is None else key, count)
+
+
+def asks_for_goals(program: Program) -> bool:
+    """Returns whether the environment asks for goals that the policy can pursue: a goal environment, and a method whose
+    goals are states."""
+    return bool(program.spec.goal) and METHODS[program.config.method].bounded
+
+
+def desired(program: Program, run: RunState, count: int) -> jax.Array:
+    """Returns the goals that stand for those that a goal environment asks for in the episodes of the seeds 0, 1, …"""
+    config, spec = program.config, program.spec
+    asked = jnp.asarray(desired_goals(config.env, config.env_arg or (), count), jnp.float32)
+    states = jnp.zeros((count, spec.obs_dim)).at[:, jnp.array(spec.goal)].set(asked)
+    return jax.vmap(lambda state: program.goals.point(run.learner.q(state)))(states)
 
 
 def given_goals(program: Program, given: Sequence[Any]) -> jax.Array:

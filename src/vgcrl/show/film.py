@@ -24,7 +24,7 @@ from vgcrl.files import atomic_write
 from vgcrl.objective.goals import Box, Discrete
 from vgcrl.objective.methods import METHODS
 from vgcrl.show import figures, panels, rendered
-from vgcrl.show.acting import acting, around, given_goals, some_goals
+from vgcrl.show.acting import acting, around, asks_for_goals, desired, given_goals, some_goals
 from vgcrl.show.filmstrip import CANDIDATES, HUES, INK, minus, most_different, title
 from vgcrl.show.tables import counted
 from vgcrl.training import trainer
@@ -116,8 +116,11 @@ def _planar(program: Program, runs: RunState, index: int, z: jax.Array, ask: "Re
     return Scenes(draw, len(path) - 1, spec.seconds, [_label(program, each) for each in z], colours)
 
 
-def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> Scenes:
-    """Returns scenes of an environment that draws itself, an episode per goal; raises UsageError where it does not."""
+def _foreign(program: Program, run: RunState, z: jax.Array, own: bool, ask: "Request") -> Scenes:
+    """Returns scenes of an environment that draws itself, an episode per goal; raises UsageError where it does not.
+
+    `own`: these are the goals that it asks for in the episodes of the seeds 0, 1, …
+    """
     config, act = program.config, acting(program, run, ask.noise)
     steps = min(round(ask.seconds / program.spec.seconds), config.horizon)
 
@@ -125,7 +128,10 @@ def _foreign(program: Program, run: RunState, z: jax.Array, ask: "Request") -> S
         return program.spec.native(act(obs[None], z[None])[0])
 
     try:
-        seen = [gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g)) for g in z]
+        seen = [
+            gymnasium_film.filmed(config.env, config.env_arg or (), steps, lambda o, g=g: one(o, g), i if own else 0)
+            for i, g in enumerate(z)
+        ]
     except gymnasium_film.NoPictures as error:
         raise UsageError(
             f"{config.env} cannot be filmed: {error}; valid: one that takes render_mode='rgb_array'"
@@ -168,7 +174,8 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
         say(f"filmed: {first}, the first setting; --setting 1 to {len(others)} are the others")
     check_sound(config, runs, index)
     run = one_run(without(runs, "replay", "scene"), index)
-    z = _chosen(program, run, given, ask.together)
+    own = given is None and asks_for_goals(program)
+    z = desired(program, run, FEW) if own else _chosen(program, run, given, ask.together)
     if config.env in bodies.TASKS:
         return _body(program, run, z, len(z) > FEW and given is None, ask)
     if ask.tour or ask.together:
@@ -180,7 +187,7 @@ def scenes(folder: Path, ask: Request, say: Callable[[str], None]) -> Scenes:
     if config.native:
         check_filmable(config)
         return _planar(program, runs, index, z, ask)
-    return _foreign(program, run, z[:FEW] if given is None else z, ask)
+    return _foreign(program, run, z[:FEW] if given is None else z, own, ask)
 
 
 def _labelled(scene: Scenes, frame: int, skill: int) -> Image.Image:

@@ -101,8 +101,8 @@ def run_page(run: EvaluatedRun, beside: Path | None = None) -> Page:
     config = program.config
     first = one_run(runs, 0)
     known, shown_run = scales(program), ", ".join(filter(None, (f"Seed {config.seed}", config.setting_names[0])))
-    shown = ("F", "lgr_z", "lgr_s", "lgr_v", "spread_v") if filmstrip.is_body(program) else ("F", "lgr_z", "lgr_s")
-    names = tuple(n for n in shown if any(row[n] is not None for line in lines for row in line["seeds"]))
+    shown = ("F", "lgr_z", "lgr_s", *(("lgr_v", "spread_v") if filmstrip.is_body(program) else ("env_success",)))
+    names = tuple(n for n in shown if any(row.get(n) is not None for line in lines for row in line["seeds"]))
     sections = [
         *what_it_reached(config, lines[-1], known),
         Section("Learning curves", figure=svg(figures.curves(lines, names, known)), caption=CURVES),

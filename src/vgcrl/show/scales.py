@@ -117,6 +117,9 @@ def scales(program: Program) -> dict[str, Scale]:
         found["spread_v"] = Scale("spread of velocity", "standard deviation over episodes, m/s", True, 0.0)
     found["coverage"] = Scale("coverage", "cells of 1 m that any skill entered", True)
     found["success"] = Scale("places reached", f"share of places come within {RADII['']} m of", True, None, 1.0)
+    asked = "share of episodes in which the environment's own goal is reached"
+    found["env_success"] = Scale("environment's success", asked, True, None, 1.0)
+    found["env_success_end"] = Scale("its success at the end", "the same at the last step", True, None, 1.0)
     found["distance_left"] = Scale("distance left", "from the place asked for, at the end, m; median", False, None, 0.0)
     return found
 

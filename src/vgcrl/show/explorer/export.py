@@ -88,17 +88,18 @@ def describe(
     measured: Data,
     noise: bool = False,
     given: Sequence[Any] | None = None,
+    say: Callable[[str], None] = print,
 ) -> Data:
     """Returns all data of a page; raises UsageError where no page can show the environment.
 
     `noise`: whether the policy acts with the noise of training when the page opens, or in its recorded episodes.
-    `given`: the goals of those episodes.
+    `given`: the goals of those episodes. `say` is told what takes long.
     """
     config, features = program.config, program.config.feature_indices(program.spec)
     foreign = not config.native and config.env not in bodies.TASKS
     if given is not None and not foreign:
         raise UsageError(f"goals of {config.env} are chosen on its page; valid: without --goal and --skills")
-    world = recorded_world(program, runs, noise, given) if foreign else worlds.world(program)
+    world = recorded_world(program, runs, noise, given, say) if foreign else worlds.world(program)
     return {
         "method": config.method,
         "env": config.env,
@@ -128,4 +129,4 @@ def export_run(folder: Path, warn: Callable[[str], None], noise: bool, given: Se
         warn(f"--gpi {program.config.gpi}: the page acts for the goal itself, without the policies of other goals")
     if not counters["step"]:
         raise UsageError(f"{folder} has no policy yet; valid: a run that was trained")
-    return describe(program, runs, counters["step"], measured(folder), noise, given)
+    return describe(program, runs, counters["step"], measured(folder), noise, given, warn)

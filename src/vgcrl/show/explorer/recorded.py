@@ -5,7 +5,7 @@ An observation that is a picture has no curves; it is shown itself where the env
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,9 +14,10 @@ import numpy as np
 from vgcrl.envs import gymnasium_film
 from vgcrl.objective.goals import Discrete
 from vgcrl.objective.methods import METHODS
-from vgcrl.show.acting import acting, given_goals, some_goals
+from vgcrl.show.acting import acting, asks_for_goals, desired, given_goals, some_goals
 from vgcrl.show.explorer import networks
 from vgcrl.show.explorer.networks import Data
+from vgcrl.show.tables import counted
 from vgcrl.training.program import Program, RunState, check_sound, diverged, one_run, without
 
 GOALS = 8  # episodes on a page
@@ -50,27 +51,34 @@ def _label(program: Program, z: Any, last: np.ndarray) -> str:
 
 
 def record(
-    env: str, env_arg: tuple[str, ...], steps: int, act: gymnasium_film.Act, pictured: bool = True
+    env: str, env_arg: tuple[str, ...], steps: int, act: gymnasium_film.Act, seed: int, pictured: bool = True
 ) -> gymnasium_film.Episode:
     """Runs one episode. There are no pictures where `pictured` is False or the environment has none."""
     with suppress(gymnasium_film.NoPictures):
         if pictured:
-            return gymnasium_film.filmed(env, env_arg, steps, act)
-    return gymnasium_film.unfilmed(env, env_arg, steps, act)
+            return gymnasium_film.filmed(env, env_arg, steps, act, seed)
+    return gymnasium_film.unfilmed(env, env_arg, steps, act, seed)
 
 
-def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> list[Data]:
-    """Records an episode per goal with the first run that has not diverged: label, observations and any pictures."""
+def episodes(
+    program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None, say: Callable[[str], None]
+) -> list[Data]:
+    """Records an episode per goal with the first run that has not diverged: label, observations and any pictures.
+
+    The goals are those given, those that a goal environment asks for, or some that differ.
+    """
     first = int(np.argmin(diverged(runs)))
     check_sound(program.config, runs, first)
     run = one_run(without(runs, "replay", "scene"), first)
     config, spec, act = program.config, program.spec, acting(program, run, noise)
     steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
-    goals = some_goals(program, run, GOALS) if given is None else given_goals(program, given)
-    for z in goals:
-        seen, frames = record(
-            config.env, env_arg, steps, lambda obs, z=z: spec.native(act(obs[None], z[None])[0]), pictured
-        )
+    own = given is None and asks_for_goals(program)
+    some = desired if own else some_goals
+    goals = some(program, run, GOALS) if given is None else given_goals(program, given)
+    say(f"recording {counted(len(goals), 'episode')} of at most {counted(steps, 'step')}")
+    for i, z in enumerate(goals):
+        pursue = lambda obs, z=z: spec.native(act(obs[None], z[None])[0])  # noqa: E731
+        seen, frames = record(config.env, env_arg, steps, pursue, i if own else 0, pictured)
         pictured = bool(frames)  # an environment that gave no pictures once never will
         every = max(1, -(-len(frames) // PICTURES))
         pictures = [_jpeg(frame) for frame in frames[::every]]
@@ -81,7 +89,9 @@ def episodes(program: Program, runs: RunState, noise: bool, given: Sequence[Any]
     return found
 
 
-def recorded_world(program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None) -> Data:
+def recorded_world(
+    program: Program, runs: RunState, noise: bool, given: Sequence[Any] | None, say: Callable[[str], None]
+) -> Data:
     """Returns a world of recorded episodes, which the page plays back without simulating anything."""
     names = [f"observation {i}" for i in range(0 if program.spec.pixels else program.spec.obs_dim)]
-    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs, noise, given)}
+    return {"kind": "recorded", "names": names, "place": [], "episodes": episodes(program, runs, noise, given, say)}
