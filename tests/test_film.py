@@ -276,6 +276,16 @@ def test_what_does_not_draw_itself_is_asked_once(tmp_path, monkeypatch):
     assert (len(found), len(asked), found[2]["pictures"]) == (3, 1, [])
 
 
+def test_a_page_draws_no_more_pictures_than_it_shows(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorded, "PICTURES", 4)
+    folder = untrained(tmp_path / "run", "diayn", env="picture_envs:DrawnSquare-v0", goal_dim=2, horizon=8, workers=0)
+    program, runs, _ = trainer.restore(folder, print)
+    drawn, render = [], gymnasium_film._rendered
+    monkeypatch.setattr(gymnasium_film, "_rendered", lambda *given: drawn.append(1) or render(*given))
+    found = recorded.episodes(program, runs, noise=False, given=[1], say=print)
+    assert (len(found[0]["pictures"]), found[0]["every"], len(drawn)) == (3, 3, 3), "of moments 0, 3 and 6 of 0 to 8"
+
+
 def test_a_goal_that_it_was_not_trained_for_is_one_line(tmp_path, capsys):
     assert main(["film", "halfcheetah-place", "--goal", "2", "--goal", "-11", "--out", str(tmp_path / "film.png")]) == 2
     assert "--goal -11 is out of range; valid: -10 to 10\n" in capsys.readouterr().err

@@ -22,10 +22,10 @@ class NoPictures(UsageError):
 
 
 class Episode(NamedTuple):
-    """An episode at its start and after every step."""
+    """An episode: its start, and what came of every step."""
 
-    observations: np.ndarray  # (step, obs)
-    pictures: list[np.ndarray]  # (height, width, 3) each, as many; or none
+    observations: np.ndarray  # (moment, obs)
+    pictures: list[np.ndarray]  # (height, width, 3) each, of the moments that were asked for; or none
 
 
 def _rendered(env: Any, _: Any) -> np.ndarray:
@@ -43,15 +43,15 @@ def _observed(_: Any, obs: Any) -> np.ndarray:
 
 
 def _episode(
-    env: Any, steps: int, act: Act, seed: int, draw: Callable[[Any, Any], np.ndarray] | None = None
+    env: Any, steps: int, act: Act, seed: int, draw: Callable[[Any, Any], np.ndarray] | None = None, every: int = 1
 ) -> Episode:
-    """Runs one episode of at most `steps` steps; draw(env, obs) makes its pictures."""
+    """Runs one episode of at most `steps` steps; draw(env, obs) makes a picture of every `every`-th moment."""
     flatten = observations.flat(env.observation_space).flatten
     seen, pictures = [], []
 
     def look(obs: Any) -> None:
         seen.append(np.array(flatten(obs), np.float32))
-        if draw is not None:
+        if draw is not None and len(seen) % every == 1 % every:
             pictures.append(draw(env, obs))
 
     look(env.reset(seed=seed)[0])
@@ -74,29 +74,29 @@ def _made(name: str, options: dict[str, Any], tell: Callable[[BaseException], Us
             close(env)
 
 
-def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act, seed: int) -> Episode:
+def _drawn_by_itself(name: str, options: dict[str, Any], steps: int, act: Act, seed: int, every: int) -> Episode:
     drawing = {**options, "render_mode": "rgb_array"}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*render_mode")  # that it may not draw itself is told if it does not
         with _made(name, drawing, lambda error: NoPictures(told(error))) as env:  # whatever is wrong with a renderer
             choose_for_gymnasium()
-            return _episode(env, steps, act, seed, _rendered)
+            return _episode(env, steps, act, seed, _rendered, every)
 
 
-def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act, seed: int = 0) -> Episode:
-    """Runs one episode of at most `steps` steps, which starts as `seed` says, with pictures.
+def filmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act, seed: int = 0, every: int = 1) -> Episode:
+    """Runs one episode of at most `steps` steps that starts as `seed` says, with a picture of every `every`-th moment.
 
     They are what the environment renders, else its observations where those are pictures; raises NoPictures where there
     are neither.
     """
     options = own.to_keywords(env_arg)
     try:
-        return _drawn_by_itself(name, options, steps, act, seed)
+        return _drawn_by_itself(name, options, steps, act, seed, every)
     except NoPictures as undrawn:
         with _made(name, options, partial(broken, name)) as env:
             if not observations.is_picture(env.observation_space):
                 raise undrawn from None
-            return _episode(env, steps, act, seed, _observed)
+            return _episode(env, steps, act, seed, _observed, every)
 
 
 def unfilmed(name: str, env_arg: tuple[str, ...], steps: int, act: Act, seed: int = 0) -> Episode:

@@ -51,12 +51,12 @@ def _label(program: Program, z: Any, last: np.ndarray) -> str:
 
 
 def record(
-    env: str, env_arg: tuple[str, ...], steps: int, act: gymnasium_film.Act, seed: int, pictured: bool = True
+    env: str, env_arg: tuple[str, ...], steps: int, act: gymnasium_film.Act, seed: int, every: int
 ) -> gymnasium_film.Episode:
-    """Runs one episode. There are no pictures where `pictured` is False or the environment has none."""
+    """Runs one episode. There are no pictures where `every` is 0 or the environment has none."""
     with suppress(gymnasium_film.NoPictures):
-        if pictured:
-            return gymnasium_film.filmed(env, env_arg, steps, act, seed)
+        if every:
+            return gymnasium_film.filmed(env, env_arg, steps, act, seed, every)
     return gymnasium_film.unfilmed(env, env_arg, steps, act, seed)
 
 
@@ -72,17 +72,17 @@ def episodes(
     run = one_run(without(runs, "replay", "scene"), first)
     config, spec, act = program.config, program.spec, acting(program, run, noise)
     steps, env_arg, found, pictured = min(STEPS, config.horizon), config.env_arg or (), [], True
+    every = -(-(steps + 1) // PICTURES)
     own = given is None and asks_for_goals(program)
     some = desired if own else some_goals
     goals = some(program, run, GOALS) if given is None else given_goals(program, given)
     say(f"recording {counted(len(goals), 'episode')} of at most {counted(steps, 'step')}")
     for i, z in enumerate(goals):
         pursue = lambda obs, z=z: spec.native(act(obs[None], z[None])[0])  # noqa: E731
-        seen, frames = record(config.env, env_arg, steps, pursue, i if own else 0, pictured)
+        seen, frames = record(config.env, env_arg, steps, pursue, i if own else 0, every if pictured else 0)
         pictured = bool(frames)  # an environment that gave no pictures once never will
-        every = max(1, -(-len(frames) // PICTURES))
-        pictures = [_jpeg(frame) for frame in frames[::every]]
         observations = networks.tensor(seen[:, :0] if spec.pixels else seen)
+        pictures = [_jpeg(frame) for frame in frames]
         found.append(
             {"label": _label(program, z, seen[-1]), "observations": observations, "pictures": pictures, "every": every}
         )
